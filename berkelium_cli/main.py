@@ -9,6 +9,9 @@ from berkelium_infra.errors import UserError
 
 SUBCOMMANDS = {
     "catalog": "GPU models, device classes, MIG profiles and the claims derived from them.",
+    "check": "Will these manifests run? Asked of a real API server and a real scheduler.",
+    "doctor": "What is wrong with a cluster or a lab, and what to do about it.",
+    "config": "What a stack's file may say, and whether it says it right.",
     "examples": "Run the documented manifests and show which devices they are given.",
     "lab": "A real Kubernetes control plane with simulated GPUs on this machine.",
     "policies": "The admission policies: as YAML, explained, and what they would refuse.",

@@ -1,0 +1,1 @@
+"""The parts of the cluster's accelerator setup, one ComponentResource per file."""

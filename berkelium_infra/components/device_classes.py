@@ -1,0 +1,58 @@
+"""The DeviceClasses that users name in claims, and whose extended resources they may ask for instead."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
+from pulumi_kubernetes.resource.v1 import (
+    CELDeviceSelectorArgs,
+    DeviceClass,
+    DeviceClassSpecArgs,
+    DeviceSelectorArgs,
+)
+
+from berkelium_infra.catalog import CHART_DEVICE_CLASSES, DEVICE_CLASSES
+from berkelium_infra.components.base import Component
+from berkelium_infra.settings import ExtraDeviceClass
+
+KEPT_FROM_HELM = ObjectMetaArgs(
+    # A release that once installed the class deletes it when its post-renderer starts to drop it, unless the live
+    # object says keep; and takes it back when the post-renderer fails to, unless the label says it is someone else's.
+    annotations={"helm.sh/resource-policy": "keep"},
+    labels={"app.kubernetes.io/managed-by": "pulumi"},
+)
+
+
+@dataclass(frozen=True)
+class _Declared:
+    name: str
+    selector: str
+    extended_resource: str | None
+
+
+class DeviceClasses(Component):
+    """The classes of the catalog and those that the stack adds; `extended_resources` by class, None where none is."""
+
+    def __init__(
+        self,
+        name: str,
+        provider: pulumi.ProviderResource,
+        extra: Sequence[ExtraDeviceClass] = (),
+        depends_on: Sequence[pulumi.Resource] = (),
+    ) -> None:
+        super().__init__(name, provider, depends_on)
+        declared = [_Declared(c.name, c.selector, c.extended_resource) for c in (*DEVICE_CLASSES, *extra)]
+        for device_class in declared:
+            kept = KEPT_FROM_HELM if device_class.name in CHART_DEVICE_CLASSES else ObjectMetaArgs()
+            DeviceClass(
+                device_class.name,
+                metadata=ObjectMetaArgs(name=device_class.name, annotations=kept.annotations, labels=kept.labels),
+                spec=DeviceClassSpecArgs(
+                    selectors=[DeviceSelectorArgs(cel=CELDeviceSelectorArgs(expression=device_class.selector))],
+                    extended_resource_name=device_class.extended_resource,
+                ),
+                opts=self.options(),
+            )
+        self.extended_resources = {c.name: c.extended_resource for c in declared}
+        self.register_outputs({})

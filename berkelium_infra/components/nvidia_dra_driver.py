@@ -1,0 +1,72 @@
+"""The NVIDIA DRA driver: its Helm release, post-rendered."""
+
+import json
+from collections.abc import Sequence
+
+import pulumi
+
+from berkelium_infra.catalog import CHART_DEVICE_CLASSES
+from berkelium_infra.components.base import Component
+from berkelium_infra.components.node_feature_discovery import DYNAMIC_MIG_LABEL
+from berkelium_infra.helm import release
+from berkelium_infra.settings import Settings
+from berkelium_infra.settings.types import split_image
+from berkelium_infra.settings.warnings import splits_kubelet_plugin
+
+POST_RENDERER = "berkelium_infra/postrender/nvidia_dra_driver.py"
+DROP_CLASSES = "berkelium.io/postrender-drop-device-classes"
+SPLIT_BY = "berkelium.io/postrender-split-by"
+INIT_RESOURCES = "berkelium.io/postrender-init-resources"
+"""The chart ignores its own key for the init container's resources."""
+
+
+class NvidiaDraDriver(Component):
+    """The release. It must come after the device classes that the chart would install too."""
+
+    def __init__(
+        self,
+        name: str,
+        provider: pulumi.ProviderResource,
+        settings: Settings,
+        depends_on: Sequence[pulumi.Resource] = (),
+    ) -> None:
+        super().__init__(name, provider, depends_on)
+        self.release = release(
+            settings.nvidia_driver.chart,
+            settings.charts.nvidia,
+            settings,
+            _values(settings),
+            self.options(delete_before_replace=True),
+            post_renderer=POST_RENDERER,
+        )
+        self.register_outputs({})
+
+
+def _values(settings: Settings) -> dict[str, object]:
+    nvidia = settings.nvidia
+    # The post-renderer gets no arguments; its orders travel in the values, where a preview shows them.
+    orders = {
+        DROP_CLASSES: ",".join(CHART_DEVICE_CLASSES),
+        INIT_RESOURCES: json.dumps(nvidia.resources.init.manifest(), separators=(",", ":")),
+    }
+    if splits_kubelet_plugin(settings):
+        orders[SPLIT_BY] = DYNAMIC_MIG_LABEL
+    values: dict[str, object] = {
+        "nvidiaDriverRoot": nvidia.driver_root,
+        "featureGates": {"DynamicMIG": bool(nvidia.dynamic_mig_models), **nvidia.feature_gates},
+        "resources": {"gpus": {"enabled": True}, "computeDomains": {"enabled": nvidia.compute_domains}},
+        "controller": {"containers": {"computeDomain": {"resources": nvidia.resources.controller.manifest()}}},
+        "kubeletPlugin": {
+            "podAnnotations": orders,
+            "tolerations": [toleration.manifest() for toleration in nvidia.tolerations],
+            "nodeSelector": dict(nvidia.node_selector),
+            "containers": {
+                "gpus": {"resources": nvidia.resources.gpus.manifest()},
+                "computeDomains": {"resources": nvidia.resources.compute_domains.manifest()},
+            },
+        },
+    }
+    if nvidia.image:
+        repository, tag = split_image(nvidia.image)
+        values["image"] = {"repository": repository, "tag": tag}
+    return values

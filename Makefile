@@ -69,7 +69,8 @@ format: setup ## Rewrite the sources in the project's style
 
 .PHONY: docs
 docs: setup ## Write the generated parts of the documentation again
-	@$(BIN)/python -m tests.docs --write
+	@$(BIN)/berkelium catalog --markdown > docs/catalog.md
+	@$(BIN)/berkelium config reference --markdown > docs/configuration.md
 
 .PHONY: bench
 bench: tools ## Measure start, deployment, scheduling and the cost of the policies

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from berkelium_infra.errors import UserError
 from berkelium_lab.paths import DEFAULT_LAB
 
 if TYPE_CHECKING:
@@ -20,12 +21,23 @@ def target_options(command: Callable) -> Callable:
 
 
 def connect(name: str, context: str | None) -> "Api":
-    """A connection to the lab of that name or, with a context, to the cluster that it names."""
+    """A connection to the lab of that name or, with a context, to the cluster that it names.
+
+    Raises `UserError` when there is no such lab, kubeconfig or context.
+    """
+    from kubernetes.config import ConfigException
+
     from berkelium_lab import api
 
     if context is None:
         from berkelium_lab.lab import Lab
 
         return api.connect(Lab(name).kubeconfig)
-    default = Path.home() / ".kube" / "config"
-    return api.connect(Path(os.environ.get("KUBECONFIG", default)), context)
+    kubeconfig = Path(os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
+    try:
+        return api.connect(kubeconfig, context)
+    except ConfigException as error:
+        raise UserError(
+            f"the context {context!r} of {kubeconfig} cannot be used: {error} "
+            "(`kubectl config get-contexts` lists those that exist; $KUBECONFIG names another file)"
+        ) from None

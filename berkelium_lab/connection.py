@@ -13,6 +13,8 @@ import urllib3
 from kubernetes.client import Configuration
 from kubernetes.client.rest import RESTClientObject
 
+from berkelium_infra.errors import UserError
+
 Object = dict[str, Any]
 """A Kubernetes object, or part of one, as parsed JSON."""
 
@@ -25,7 +27,7 @@ _CONNECTIONS = 32
 _TIMEOUT = urllib3.Timeout(connect=5, read=60)
 
 
-class ApiError(Exception):
+class ApiError(UserError):
     """The API server refused a request.
 
     `status` is the HTTP status, `reason` and `message` those of the Status object, `body` that object (or, when the

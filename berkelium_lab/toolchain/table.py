@@ -93,6 +93,15 @@ ALL = (
         version_arguments=(),
     ),
     Tool(
+        "actionlint",
+        directory="actionlint",
+        package="github.com/rhysd/actionlint/cmd/actionlint",
+        module="github.com/rhysd/actionlint",
+        memory_mib=512,
+        variables=(("github.com/rhysd/actionlint.version", "{version}"),),
+        version_arguments=("-version",),
+    ),
+    Tool(
         "pulumi",
         directory="pulumi",
         package="github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",

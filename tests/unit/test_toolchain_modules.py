@@ -12,7 +12,7 @@ from berkelium_lab.toolchain.table import Tool
 MODULES = sorted({tool.directory for tool in table.ALL})
 
 
-def test_the_lab_has_the_control_plane_kwok_nfd_and_pulumi_with_its_provider() -> None:
+def test_the_tools_are_the_control_plane_kwok_nfd_pulumi_with_its_provider_and_a_linter() -> None:
     assert TOOLS == (
         "etcd",
         "kube-apiserver",
@@ -21,6 +21,7 @@ def test_the_lab_has_the_control_plane_kwok_nfd_and_pulumi_with_its_provider() -
         "kwok",
         "nfd-master",
         "device-selectors",
+        "actionlint",
         "pulumi",
         "pulumi-resource-kubernetes",
     )

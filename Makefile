@@ -74,7 +74,7 @@ docs: setup ## Write the generated parts of the documentation again
 
 .PHONY: bench
 bench: tools ## Measure start, deployment, scheduling and the cost of the policies
-	@$(BIN)/python -m tests.bench
+	@$(BIN)/python -m bench
 
 .PHONY: lock
 lock: setup ## Compile requirements.txt and requirements-dev.txt from requirements/*.in

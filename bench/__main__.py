@@ -10,10 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
+from bench import policies
 from berkelium_lab import examples, workspace
 from berkelium_lab.api import connect
 from berkelium_lab.lab import Lab
-from tests.bench import policies
 
 NAME = "bench"
 
@@ -55,7 +55,7 @@ def _seconds(action: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Entry point of `python -m tests.bench`."""
+    """Entry point of `python -m bench`."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true")

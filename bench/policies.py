@@ -144,7 +144,7 @@ def _p50_p95(times: tuple[float, ...]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point of `python -m tests.bench.policies`: starts a lab, measures, prints the table, takes the lab down."""
+    """Entry point of `python -m bench.policies`: starts a lab, measures, prints the table, takes the lab down."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds with and as many without the policies")
     parser.add_argument("--requests", type=int, default=REQUESTS, help="creations of each kind per round")

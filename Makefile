@@ -52,6 +52,10 @@ down: setup ## Stop the lab and remove everything it left
 test: tools lint ## Run all tests, on mocks and on the lab
 	@$(BIN)/pytest tests
 
+.PHONY: soak
+soak: tools ## Kill every part of a deployment at random points, recover, compare (about an hour)
+	@$(BIN)/python -m tests.soak.kill_matrix $(SOAK)
+
 .PHONY: unit
 unit: setup ## Run the tests that need no lab (seconds)
 	@$(BIN)/pytest tests/unit

@@ -67,7 +67,8 @@ _INTRODUCTION = """\
 # Configuration
 
 Keys of `Pulumi.<stack>.yaml`, each with the prefix `berkelium-infra:` before the first word. `[]` stands for the
-entries of a list. `berkelium config check STACK` validates a file; this page is made by `make docs`.
+entries of a list, or of a mapping by name. `berkelium config check STACK` validates a file; this page is made by
+`make docs`.
 
 | key | default | meaning |
 | --- | --- | --- |"""

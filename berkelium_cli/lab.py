@@ -207,7 +207,8 @@ def _section(config: dict[str, object], sections: list[str]) -> dict[str, object
     help="Where the three charts come from: a directory, or the official repositories. By default those of the lab.",
 )
 @click.option("--config", "assignments", multiple=True, metavar="KEY=VALUE", help="A setting, over the stack's.")
-def deploy(name: str, charts: str | None, assignments: tuple[str, ...]) -> None:
+@click.option("--refresh", is_flag=True, help="Look at the cluster first, and put back what was changed there by hand.")
+def deploy(name: str, charts: str | None, assignments: tuple[str, ...], refresh: bool) -> None:
     """Apply the Pulumi program (stack `lab`) to a running lab.
 
     \b
@@ -215,22 +216,27 @@ def deploy(name: str, charts: str | None, assignments: tuple[str, ...]) -> None:
       berkelium lab deploy
       berkelium lab deploy --charts official
       berkelium lab deploy --config nvidia.splitKubeletPlugin=off
+      berkelium lab deploy --refresh
     """
     config = parse_config(assignments)
     from berkelium_lab.workspace import deploy as apply_program
 
-    apply_program(_lab(name), config, charts, _progress)
+    apply_program(_lab(name), config, charts, _progress, refresh=refresh)
 
 
 @lab.command()
 @_name_option
-def destroy(name: str) -> None:
+@click.option("--held-claims", is_flag=True, help="Go on although pods hold devices.")
+def destroy(name: str, held_claims: bool) -> None:
     """Take what `deploy` applied away again; the lab goes on.
+
+    Refused while pods hold devices: the claims are listed, and nothing is deleted.
 
     \b
     Examples:
       berkelium lab destroy
+      berkelium lab destroy --held-claims
     """
     from berkelium_lab.workspace import destroy as destroy_program
 
-    destroy_program(_lab(name), _progress)
+    destroy_program(_lab(name), _progress, held_claims=held_claims)

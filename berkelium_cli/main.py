@@ -8,13 +8,17 @@ import click
 from berkelium_infra.errors import UserError
 
 SUBCOMMANDS = {
+    "adopt": "Take over what a cluster has already, without deleting or recreating it.",
     "catalog": "GPU models, device classes, MIG profiles and the claims derived from them.",
     "check": "Will these manifests run? Asked of a real API server and a real scheduler.",
     "doctor": "What is wrong with a cluster or a lab, and what to do about it.",
     "config": "What a stack's file may say, and whether it says it right.",
+    "drift": "What was changed by hand since the stack was applied.",
     "examples": "Run the documented manifests and show which devices they are given.",
     "lab": "A real Kubernetes control plane with simulated GPUs on this machine.",
     "policies": "The admission policies: as YAML, explained, and what they would refuse.",
+    "preview": "What a change does to the cluster, tried on a throw-away lab.",
+    "recover": "Mend what an interrupted run left behind, and apply the stack.",
     "tools": "The programs that the laboratory runs: build, list, clean up.",
 }
 
@@ -67,3 +71,14 @@ def main() -> None:
     except UserError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
+    except Exception as error:
+        if not _unreachable(error):
+            raise
+        click.echo(f"Error: the cluster cannot be reached: {error}", err=True)
+        sys.exit(1)
+
+
+def _unreachable(error: Exception) -> bool:
+    """Whether the API server did not answer; asked without importing the client that most commands do not need."""
+    client = sys.modules.get("urllib3.exceptions")
+    return client is not None and isinstance(error, client.HTTPError)

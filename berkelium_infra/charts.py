@@ -1,10 +1,12 @@
 """Where a Helm chart comes from, and what a local one contains.
 
 A source is `official` (the vendor's repository), an OCI registry (`oci://…`) or a directory relative to the project
-that holds the charts by name, unpacked or packed as `helm pull` leaves them.
+that holds the charts, unpacked or packed as `helm pull` leaves them: `<chart>-<version>` for one version among several,
+`<chart>-<version>.tgz`, or just `<chart>`.
 """
 
 import hashlib
+import os
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,11 +67,13 @@ def local_version(project: Path, source: str, name: str, version: str) -> str:
 
 
 def _find(project: Path, source: str, name: str, version: str) -> Path:
-    directory = project / source
-    for candidate in (directory / name, directory / f"{name}-{version}.tgz"):
+    directory, exact = project / source, f"{name}-{version}"
+    for candidate in (directory / exact, directory / f"{exact}.tgz", directory / name):
         if (candidate.is_dir() and (candidate / "Chart.yaml").is_file()) or candidate.is_file():
             return candidate
-    raise ChartNotFound(f"There is neither {source}/{name}/Chart.yaml nor {source}/{name}-{version}.tgz.")
+    raise ChartNotFound(
+        f"There is neither {source}/{name}/Chart.yaml nor {source}/{exact}/Chart.yaml nor {source}/{exact}.tgz."
+    )
 
 
 def _member(archive: Path, name: str) -> bytes:
@@ -83,15 +87,20 @@ def _member(archive: Path, name: str) -> bytes:
 def digest(*roots: Path) -> str:
     """A short digest over the files' relative names and contents.
 
-    It is the same wherever the project lies and whatever the files' modes and times are. Caches of Python are left out.
+    It is the same wherever the project lies and whatever the files' modes and times are, and whether a directory is
+    there or linked to. Caches of Python are left out.
     """
     total = hashlib.sha256()
     for root in roots:
         for path in (
-            sorted(root.rglob("*"), key=lambda path: path.relative_to(root).as_posix()) if root.is_dir() else [root]
+            sorted(_files(root), key=lambda path: path.relative_to(root).as_posix()) if root.is_dir() else [root]
         ):
-            if path.is_file() and "__pycache__" not in path.parts:
+            if "__pycache__" not in path.parts:
                 content = hashlib.sha256(path.read_bytes()).hexdigest()
                 name = path.relative_to(root).as_posix() if path != root else root.name
                 total.update(f"{name}\0{content}\n".encode())
     return total.hexdigest()[:DIGEST_LENGTH]
+
+
+def _files(root: Path) -> list[Path]:
+    return [Path(directory) / name for directory, _, names in os.walk(root, followlinks=True) for name in names]

@@ -6,13 +6,21 @@ Independent parts are applied at the same time: the two vendors' releases wait n
 import pulumi
 from pulumi_kubernetes import Provider
 
+from berkelium_infra import live
+from berkelium_infra.catalog import AMD, NVIDIA
 from berkelium_infra.components.admission_policies import AdmissionPolicies
+from berkelium_infra.components.adopted import adopt_existing
 from berkelium_infra.components.amd_gpu_operator import AmdGpuOperator
+from berkelium_infra.components.cluster_identity import ClusterIdentity
 from berkelium_infra.components.device_classes import DeviceClasses
 from berkelium_infra.components.namespaces import PRIVILEGED, Namespaces
 from berkelium_infra.components.node_feature_discovery import NodeFeatureDiscovery
 from berkelium_infra.components.nvidia_dra_driver import NvidiaDraDriver
+from berkelium_infra.components.projects import ProjectLimits
+from berkelium_infra.components.taken_in import take_in_unrecorded
+from berkelium_infra.components.teardown import Teardown
 from berkelium_infra.settings import Settings, warnings
+from berkelium_infra.upgrades import Upgrades
 
 
 class Cluster:
@@ -21,26 +29,60 @@ class Cluster:
     def __init__(self, settings: Settings) -> None:
         for warning in warnings(settings):
             pulumi.log.warn(warning)
-        provider = _provider(settings)
+        self.live = live.find(settings.context)
+        identity = ClusterIdentity(self.live, settings.context)
+        teardown = Teardown(self.live)
+        upgrades = Upgrades(settings, self.live)
+        provider = _provider(settings, identity.resource)
+        adopt_existing(settings.adopt)
+        take_in_unrecorded()
         policies = AdmissionPolicies("policies", provider, settings)
-        Namespaces("projects", provider, settings.project_namespaces, depends_on=[policies])
-        classes = DeviceClasses("device-classes", provider, settings.extra_device_classes)
-        namespaces = Namespaces("namespaces", provider, settings.stack_namespaces, PRIVILEGED).by_name
+        classes = DeviceClasses("device-classes", provider, settings.extra_device_classes, protect=settings.protect)
+        # Users' namespaces last of all, and so the first to go: nothing runs there any more when the classes go.
+        projects = Namespaces("projects", provider, settings.project_labels, depends_on=[policies, classes])
+        limits = ProjectLimits("project-limits", provider, settings, projects.by_name)
+        own_namespaces = Namespaces("namespaces", provider, dict.fromkeys(settings.stack_namespaces, PRIVILEGED))
+        namespaces = own_namespaces.by_name
 
         def own(namespace: str) -> list[pulumi.Resource]:
             return [namespaces[namespace]] if namespace in namespaces else []
 
         discovery = NodeFeatureDiscovery(
-            "node-feature-discovery", provider, settings, depends_on=own(settings.discovery.chart.namespace)
+            "node-feature-discovery",
+            provider,
+            settings,
+            depends_on=own(settings.discovery.chart.namespace),
+            live=self.live,
         )
+        parts: list[pulumi.Resource] = [policies, classes, projects, limits, own_namespaces, discovery]
         if settings.nvidia.enabled:
             # With policies and classes in place before any GPU is on offer, no pod takes one past the policies, and
             # Helm finds the classes that its chart would install in other hands.
             ready = [*own(settings.nvidia_driver.chart.namespace), policies, classes]
-            NvidiaDraDriver("nvidia-dra-driver-gpu", provider, settings, depends_on=ready)
+            parts.append(
+                NvidiaDraDriver(
+                    "nvidia-dra-driver-gpu",
+                    provider,
+                    settings,
+                    ready,
+                    hooks=upgrades.and_also(teardown.of(NVIDIA)),
+                    live=self.live,
+                )
+            )
         if settings.amd.enabled:
             ready = [*own(settings.amd_operator.chart.namespace), policies, classes]
-            AmdGpuOperator("amd-gpu-operator", provider, settings, discovery.rules, depends_on=ready)
+            parts.append(
+                AmdGpuOperator(
+                    "amd-gpu-operator",
+                    provider,
+                    settings,
+                    discovery.rules,
+                    ready,
+                    hooks=upgrades.and_also(teardown.of(AMD)),
+                    live=self.live,
+                )
+            )
+        teardown.guard(parts)
         self.outputs = _outputs(settings, classes, policies)
 
     def export(self) -> None:
@@ -49,7 +91,7 @@ class Cluster:
             pulumi.export(name, value)
 
 
-def _provider(settings: Settings) -> Provider:
+def _provider(settings: Settings, identity: pulumi.Resource) -> Provider:
     # An empty kubeconfig keeps its path and its contents, a token among them, out of the state: the provider's own
     # process reads $KUBECONFIG.
     return Provider(
@@ -58,6 +100,9 @@ def _provider(settings: Settings) -> Provider:
         context=settings.context or None,
         cluster_identifier=settings.cluster_identifier,
         enable_patch_force=True,
+        # Everything in the cluster uses this provider, so all of it waits until the cluster is known to be the right
+        # one.
+        opts=pulumi.ResourceOptions(depends_on=[identity]),
     )
 
 
@@ -71,5 +116,5 @@ def _outputs(settings: Settings, classes: DeviceClasses, policies: AdmissionPoli
         "versions": {chart.name: chosen.version for enabled, chart, chosen in parts if enabled},
         "deviceClasses": classes.extended_resources,
         "policies": policies.modes,
-        "namespaces": {"stack": list(settings.stack_namespaces), "projects": list(settings.project_namespaces)},
+        "namespaces": {"stack": list(settings.stack_namespaces), "projects": list(settings.project_labels)},
     }

@@ -18,18 +18,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
+from berkelium_lab.api import Api, connect
+from berkelium_lab.recovery import ACCEPT, NotRecoverable, reconcile
+
 if TYPE_CHECKING:
     from pulumi import automation
 
 PROVIDER = "pulumi:providers:kubernetes"
-Action = Literal["up", "preview", "refresh", "destroy"]
+Action = Literal["up", "preview", "refresh", "destroy", "recover"]
 
 
 class Request(BaseModel):
     """What to do: on the project directory `project`, with `pulumi` in `root`/bin, on the stack `stack`.
 
     `provider_version` is the version of the provider in the lab's toolchain. `unlock` removes a lock first; the caller
-    has made sure that its holder is dead.
+    has made sure that its holder is dead. `rebuilt` says that the cluster was wiped and built anew. `secrets` are
+    settings, by path, that are put into the stack encrypted.
     """
 
     action: Action
@@ -41,20 +45,25 @@ class Request(BaseModel):
     report_fd: int = -1
     refresh: bool = False
     unlock: bool = False
+    rebuilt: bool = False
+    secrets: dict[str, str] = {}
 
 
 class Message(BaseModel):
-    """What is reported: a resource (`kind` resource), a `warning`, an `error`, or the `result` at the end.
+    """What is reported: a resource (`kind` resource), a `warning`, an `error`, a `note`, or the `result` at the end.
 
-    `state` of a resource is `started`, `done` or `failed`; `text` is that of a diagnostic, without colours.
+    `state` of a resource is `started`, `done` or `failed`; `paths` are the properties that differ, each with the kind
+    of its difference (add, update, delete, …). `text` is that of a diagnostic, or the differences that a preview
+    printed, without colours.
     """
 
-    kind: Literal["resource", "warning", "error", "result"]
+    kind: Literal["resource", "warning", "error", "note", "result"]
     operation: str = ""
     state: str = ""
     type: str = ""
     name: str = ""
     text: str = ""
+    paths: dict[str, str] = {}
     changes: dict[str, int] = {}
     outputs: dict[str, Any] = {}
     failed: bool = False
@@ -66,6 +75,7 @@ class Reporter:
     def __init__(self, send: Callable[[Message], None]) -> None:
         self._send = send
         self.changes: dict[str, int] = {}
+        self.failed = False
 
     def __call__(self, event: Any) -> None:
         """Called for every event of the engine, in the Automation API's thread."""
@@ -80,14 +90,22 @@ class Reporter:
         elif event.summary_event:
             self.changes = {str(name): count for name, count in event.summary_event.resource_changes.items()}
 
+    def note(self, text: str) -> None:
+        """Report something that a person should know."""
+        self._send(Message(kind="note", text=text))
+
     def _resource(self, metadata: Any, state: str) -> None:
         operation = getattr(metadata.op, "value", str(metadata.op))
         name = metadata.urn.rsplit("::", 1)[-1]
-        self._send(Message(kind="resource", operation=operation, state=state, type=metadata.type, name=name))
+        paths = {path: difference.diff_kind.value for path, difference in (metadata.detailed_diff or {}).items()}
+        self._send(
+            Message(kind="resource", operation=operation, state=state, type=metadata.type, name=name, paths=paths)
+        )
 
     def _diagnostic(self, diagnostic: Any) -> None:
         if diagnostic.severity not in ("error", "warning"):
             return
+        self.failed = self.failed or diagnostic.severity == "error"
         name = diagnostic.urn.rsplit("::", 1)[-1] if diagnostic.urn else ""
         text = re.sub(r"<\{%.*?%\}>|\x1b\[[0-9;]*m", "", diagnostic.message).strip()
         self._send(Message(kind=diagnostic.severity, name=name, text=text))
@@ -106,10 +124,20 @@ def program(project: Path, provider_version: str) -> Callable[[], None]:
             return pulumi.ResourceTransformResult(args.props, pulumi.ResourceOptions.merge(args.opts, version))
 
         pulumi.runtime.register_resource_transform(lab_provider)
-        sys.path.insert(0, str(project))
+        _use_modules_of(project)
         runpy.run_path(str(project / "__main__.py"), run_name="__main__")
 
     return run
+
+
+def _use_modules_of(project: Path) -> None:
+    """Let the program import its modules from the copy, whatever of them this process has imported from elsewhere."""
+    if str(project) not in sys.path:
+        sys.path.insert(0, str(project))
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if name.partition(".")[0] == "berkelium_infra" and file and not Path(file).is_relative_to(project):
+            del sys.modules[name]
 
 
 def run(request: Request, send: Callable[[Message], None]) -> Message:
@@ -126,29 +154,52 @@ def run(request: Request, send: Callable[[Message], None]) -> Message:
                 work_dir=str(request.project), pulumi_command=automation.PulumiCommand(str(request.root))
             ),
         )
-        if request.unlock:
-            stack.cancel()
-            # What was being created when the engine died stays on a list that only this clears; it is created again.
-            stack.refresh(clear_pending_creates=True)
-        outputs = _operate(stack, request, reporter)
+        for path, value in request.secrets.items():
+            stack.set_config(path, automation.ConfigValue(value, secret=True), path=True)
+        outputs, text = _operate(stack, request, reporter)
+    except NotRecoverable as error:
+        send(Message(kind="error", text=str(error)))
+        return Message(kind="result", failed=True)
     except automation.errors.CommandError as error:
-        send(Message(kind="error", text=_standard_error(str(error))))
+        if not (reporter.failed and request.action == "preview"):
+            # A preview that prints differences repeats its errors there.
+            send(Message(kind="error", text=_standard_error(str(error))))
         return Message(kind="result", failed=True, changes=reporter.changes)
-    return Message(kind="result", changes=reporter.changes, outputs=outputs)
+    changes = reporter.changes
+    if request.action == "destroy":
+        # The program is run for its hooks; what it declares is counted too, before it is deleted.
+        changes = {operation: count for operation, count in changes.items() if operation == "delete"}
+    return Message(kind="result", changes=changes, outputs=outputs, text=text)
 
 
-def _operate(stack: "automation.Stack", request: Request, reporter: Reporter) -> dict[str, Any]:
-    """Carry the operation out; the stack's outputs after an `up`."""
-    if request.action == "up":
-        result = stack.up(on_event=reporter, refresh=request.refresh or None)
-        return {name: output.value for name, output in result.outputs.items()}
+def _operate(stack: "automation.Stack", request: Request, reporter: Reporter) -> tuple[dict[str, Any], str]:
+    """Carry the operation out; the stack's outputs after an `up`, and what a `preview` printed."""
+    if request.unlock or request.action == "recover":
+        # The program runs in this process, and reads its environment.
+        given = reconcile(stack, _cluster(), reporter.note, locked=request.unlock, rebuilt=request.rebuilt)
+        os.environ |= given
+        request = request.model_copy(update={"refresh": request.refresh or ACCEPT in given})
+    if request.action in ("up", "recover"):
+        result = stack.up(on_event=reporter, **_refreshing(request))
+        return {name: output.value for name, output in result.outputs.items()}, ""
     if request.action == "preview":
-        stack.preview(on_event=reporter, refresh=request.refresh or None)
-    elif request.action == "refresh":
+        shown = stack.preview(on_event=reporter, diff=True, color="never", **_refreshing(request))
+        return {}, shown.stdout
+    if request.action == "refresh":
         stack.refresh(on_event=reporter)
     else:
-        stack.destroy(on_event=reporter)
-    return {}
+        # With the program, whose hooks say whether anything may be deleted.
+        stack.destroy(on_event=reporter, run_program=True)
+    return {}, ""
+
+
+def _cluster() -> Api:
+    return connect(Path(os.environ["KUBECONFIG"]))
+
+
+def _refreshing(request: Request) -> dict[str, Any]:
+    """The refresh runs in the program, after it has made sure that this is the stack's cluster."""
+    return {"refresh": True, "run_program": True} if request.refresh else {}
 
 
 def _standard_error(text: str) -> str:

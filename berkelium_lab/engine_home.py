@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from berkelium_lab import paths, processes
-from berkelium_lab.api import connect
 from berkelium_lab.errors import LabError
 from berkelium_lab.lab import Lab
 
@@ -58,6 +57,10 @@ class Home:
             processes.MARK: str(self._lab.directory),
         }
 
+    def state_file(self, project: str, stack: str) -> Path:
+        """Where the engine keeps the state of a stack; it need not exist."""
+        return self.root / "state" / ".pulumi" / "stacks" / project / f"{stack}.json"
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the lock that lets one operation of this lab run at a time. Raises `LabError` when another runs."""
@@ -82,21 +85,8 @@ class Home:
             processes.stop(left, 20)
         locks = list((self.root / "state" / ".pulumi" / "locks").rglob("*.json"))
         if locks:
-            report("an earlier run was killed; releasing its lock on the stack")
-            self._forget_pending_releases(report)
+            report("an earlier run was killed; mending what it left behind")
         return bool(locks)
-
-    def _forget_pending_releases(self, report: Report) -> None:
-        """Delete Helm's records of revisions that were never finished, which Helm itself refuses to go on from.
-
-        The objects of such a revision stay; the next installation or upgrade takes them over.
-        """
-        api = connect(self._lab.kubeconfig)
-        selector = "owner=helm,status in (pending-install,pending-upgrade,pending-rollback)"
-        for secret in api.list("v1", "Secret", label_selector=selector):
-            metadata = secret["metadata"]
-            report(f"an earlier run was killed; forgetting the unfinished revision {metadata['name']}")
-            api.delete("v1", "Secret", metadata["name"], metadata["namespace"])
 
     def _is_engine(self, command: list[str]) -> bool:
         return "berkelium_lab.engine" in command or any(part.startswith(str(self.root)) for part in command[:1])

@@ -62,9 +62,7 @@ def find(record: ProcessRecord, directory: Path) -> psutil.Process | None:
         child.poll()
     try:
         process = psutil.Process(record.pid)
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return None
-        if abs(process.create_time() - record.create_time) > _CLOCK_STEP:
+        if _has_ended(process) or abs(process.create_time() - record.create_time) > _CLOCK_STEP:
             return None
         # A process that is just being executed, or is ending, has no environment for a moment.
         if process.environ() and not _belongs_to(process, directory):
@@ -79,7 +77,7 @@ def belonging_to(directory: Path) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         try:
-            if process.status() != psutil.STATUS_ZOMBIE and _belongs_to(process, directory):
+            if not _has_ended(process) and _belongs_to(process, directory):
                 found.append(process)
         except psutil.Error:
             continue
@@ -154,10 +152,7 @@ def _signal(process: psutil.Process, how: str) -> None:
 
 
 def _wait(running: list[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """Those of `running` that have not ended after `seconds`.
-
-    A zombie has ended: who adopted it may take its time to read its exit status, and psutil's own waiting with it.
-    """
+    """Those of `running` that have not ended after `seconds`."""
     deadline = time.monotonic() + seconds
     while alive := [process for process in running if _is_alive(process)]:
         if time.monotonic() >= deadline:
@@ -170,6 +165,15 @@ def _is_alive(process: psutil.Process) -> bool:
     for child in _children:
         child.poll()
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return process.is_running() and not _has_ended(process)
     except psutil.NoSuchProcess:
         return False
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    """Whether a process is a zombie and nothing more.
+
+    Who adopted it may take its time to read its exit status, so waiting for it to vanish would take as long. While
+    some of its threads are still ending, it also holds its files and ports still.
+    """
+    return process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1

@@ -19,6 +19,7 @@ _DONE = {
 _ANNOUNCED = {name: f"would be {done}" for name, done in _DONE.items()}
 _SLOW_KIND = "Release"
 _NOISE = (
+    "Resource monitor has terminated",
     "an unhandled error occurred",
     "update failed",
     "preview failed",
@@ -32,7 +33,7 @@ _TRACEBACK = "Traceback (most recent call last)"
 
 
 class Progress:
-    """Called with each message of the engine; keeps its errors and warnings."""
+    """Called with each message of the engine; keeps its errors and warnings, and the resources that differ."""
 
     def __init__(self, action: Action, report: Callable[[str], None]) -> None:
         self._action = action
@@ -41,6 +42,7 @@ class Progress:
         self._started: dict[tuple[str, str], float] = {}
         self.errors: list[str] = []
         self.warnings: list[str] = []
+        self.steps: list[Message] = []
 
     def __call__(self, message: Message) -> None:
         """Take one message."""
@@ -49,6 +51,8 @@ class Progress:
         elif message.kind == "warning":
             if warning := self._note(self.warnings, message):
                 self._report(f"  warning: {warning}")
+        elif message.kind == "note":
+            self._report(message.text)
         elif message.kind == "error":
             self._note(self.errors, message)
 
@@ -59,6 +63,8 @@ class Progress:
         self._report(f"{self._action}: {', '.join(counts) or 'nothing to do'}, in {seconds:.1f} s")
 
     def _resource(self, message: Message) -> None:
+        if message.state == "started" and message.operation not in ("same", "read", "refresh"):
+            self.steps.append(message)
         kind = message.type.rsplit(":", 1)[-1]
         # Only what a cluster holds: the stack, its components and the provider are Pulumi's own bookkeeping.
         if not message.type.startswith("kubernetes:") or message.operation in ("same", "read", "refresh"):
@@ -96,7 +102,7 @@ def readable(text: str) -> str:
         # The program's own failure; a failed resource also ends in one, which its own error explains better.
         last = text.strip().splitlines()[-1].strip()
         return "" if "grpc" in text or "RpcError" in text else last
-    text = re.sub(r"urn:pulumi:[^\"\s]*::", "", text)
+    text = re.sub(r"urn:pulumi:[^\"\s]*::|^before hook \"[^\"]*\" failed: ", "", text)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     shown = [line if len(line) <= _COLUMNS else f"{line[:_COLUMNS]}…" for line in lines[:_LINES]]
     if len(lines) > _LINES:

@@ -4,9 +4,10 @@ Everything lies in the lab's directory: `project/` (the copy that is applied), `
 provider, the stack's state, the passphrase). Nothing of the user's own Pulumi set-up is read or changed.
 """
 
+import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,27 @@ Report = Callable[[str], None]
 
 STACK = "lab"
 
+HELD_CLAIMS = "BERKELIUM_DESTROY_HELD_CLAIMS"
+"""What the program's own hook looks at before anything is deleted."""
+
+
+class OperationInterrupted(LabError):
+    """A signal ended the operation."""
+
 
 @dataclass(frozen=True)
 class DeployResult:
-    """What an operation did: `changes` counts resources by what was done (create, update, same, delete, …)."""
+    """What an operation did: `changes` counts resources by what was done (create, update, same, delete, …).
+
+    `steps` are the engine's messages on the resources that differ; `text` is what `pulumi preview --diff` prints.
+    """
 
     changes: dict[str, int]
     outputs: dict[str, Any]
     warnings: tuple[str, ...]
     seconds: float
+    steps: tuple[Message, ...] = ()
+    text: str = ""
 
     @property
     def unchanged(self) -> bool:
@@ -46,16 +59,20 @@ def deploy(
     *,
     refresh: bool = False,
     project: Path = PROJECT,
+    stack: str = STACK,
+    secrets: Mapping[str, str] | None = None,
 ) -> DeployResult:
     """Apply the program to the lab.
 
     `settings_overrides` are settings as in the stack file, without prefix, merged over it for this run only. `charts`
     replaces the lab's stand-in charts: a directory, `official` or `oci://…`. With `refresh` the state is read from the
-    cluster first. `report` gets a line per resource that changes.
+    cluster first. `report` gets a line per resource that changes. `stack` names the stack file that is taken;
+    `secrets` are settings by path, put into the copy of it encrypted.
 
     Raises `LabError`: the lab does not run, another operation does, or the engine failed, with all of its errors.
     """
-    return _run(lab, "up", report, overrides=settings_overrides, charts=charts, refresh=refresh, project=project)
+    chosen = _Chosen(settings_overrides or {}, charts, refresh, project, stack, secrets or {})
+    return _run(lab, "up", report, chosen)
 
 
 def preview(
@@ -66,9 +83,29 @@ def preview(
     *,
     refresh: bool = False,
     project: Path = PROJECT,
+    stack: str = STACK,
+    secrets: Mapping[str, str] | None = None,
 ) -> DeployResult:
     """What `deploy` would do, without doing it. Arguments and errors are the same; there are no outputs."""
-    return _run(lab, "preview", report, overrides=settings_overrides, charts=charts, refresh=refresh, project=project)
+    chosen = _Chosen(settings_overrides or {}, charts, refresh, project, stack, secrets or {})
+    return _run(lab, "preview", report, chosen)
+
+
+def recover(
+    lab: Lab,
+    settings_overrides: Mapping[str, object] | None = None,
+    report: Report | None = None,
+    *,
+    project: Path = PROJECT,
+    rebuilt: bool = False,
+) -> DeployResult:
+    """Mend what an interrupted operation left behind, and apply the program.
+
+    Locks, unfinished Helm revisions, unfinished operations and objects that were created without being recorded are
+    dealt with, each with a line to `report`. `rebuilt` says that the cluster was wiped and built anew: everything is
+    created again. Raises `LabError` as `deploy` does.
+    """
+    return _run(lab, "recover", report, _Chosen(settings_overrides or {}, project=project, rebuilt=rebuilt))
 
 
 def refresh(lab: Lab, report: Report | None = None) -> DeployResult:
@@ -76,21 +113,37 @@ def refresh(lab: Lab, report: Report | None = None) -> DeployResult:
     return _run(lab, "refresh", report)
 
 
-def destroy(lab: Lab, report: Report | None = None) -> DeployResult:
-    """Remove everything that the program put into the lab. Raises `LabError` as `deploy` does."""
-    return _run(lab, "destroy", report)
-
-
-def _run(
+def destroy(
     lab: Lab,
-    action: Action,
-    report: Report | None,
+    report: Report | None = None,
+    settings_overrides: Mapping[str, object] | None = None,
     *,
-    overrides: Mapping[str, object] | None = None,
-    charts: str | None = None,
-    refresh: bool = False,
+    held_claims: bool = False,
     project: Path = PROJECT,
 ) -> DeployResult:
+    """Remove everything that the program put into the lab; the program is run for it, with its settings.
+
+    Refused, with the claims listed, while pods hold devices, unless `held_claims` is set. Raises `LabError` as
+    `deploy` does.
+    """
+    return _run(lab, "destroy", report, _Chosen(settings_overrides or {}, project=project, held_claims=held_claims))
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """What the caller of an operation decides."""
+
+    overrides: Mapping[str, object] = field(default_factory=dict)
+    charts: str | None = None
+    refresh: bool = False
+    project: Path = PROJECT
+    stack: str = STACK
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    rebuilt: bool = False
+    held_claims: bool = False
+
+
+def _run(lab: Lab, action: Action, report: Report | None, chosen: _Chosen = _Chosen()) -> DeployResult:
     from berkelium_lab.toolchain import ensure_tools, status
 
     started = time.monotonic()
@@ -102,26 +155,31 @@ def _run(
     with home.alone():
         stale = home.clear_remains(report)
         home.prepare(tools.path("pulumi"), tools.path(PROVIDER), version)
-        copy_project(project, home.project)
-        decided = dict(overrides or {})
-        if charts:
-            decided["charts"] = {**_mapping(decided.get("charts")), "source": take_charts(charts, home.project)}
-        write_stack(project, home.project, STACK, decided)
+        copy_project(chosen.project, home.project)
+        decided = dict(chosen.overrides)
+        if chosen.charts:
+            source = take_charts(chosen.charts, home.project)
+            decided["charts"] = {**_mapping(decided.get("charts")), "source": source}
+        write_stack(chosen.project, home.project, chosen.stack, decided)
         request = Request(
             action=action,
             project=home.project,
-            project_name=project_name(project),
-            stack=STACK,
+            project_name=project_name(chosen.project),
+            stack=chosen.stack,
             root=home.root,
             provider_version=version,
-            refresh=refresh,
+            refresh=chosen.refresh,
             unlock=stale,
+            secrets=dict(chosen.secrets),
+            rebuilt=chosen.rebuilt,
         )
         progress = Progress(action, report)
         try:
-            result = run_engine(request, home.environment(), home.log, progress)
+            environment = home.environment() | ({HELD_CLAIMS: "1"} if chosen.held_claims else {})
+            result = run_engine(request, environment, home.log, progress)
         except Interrupted as error:
-            raise LabError(f"{action} of lab {lab.name!r} was interrupted; run it again to go on. {error}") from None
+            message = f"{action} of lab {lab.name!r} was interrupted; run it again to go on. {error}"
+            raise OperationInterrupted(message) from None
     return _finished(lab, action, result, progress, home.log, time.monotonic() - started)
 
 
@@ -134,4 +192,14 @@ def _finished(lab: Lab, action: Action, result: Message, progress: Progress, log
         errors = progress.errors or [f"the engine ended without a result; its output is in {log}"]
         raise LabError(f"{action} of lab {lab.name!r} failed:" + "".join(f"\n  {error}" for error in errors))
     progress.summary(result.changes, seconds)
-    return DeployResult(result.changes, result.outputs, tuple(progress.warnings), seconds)
+    return DeployResult(
+        result.changes, result.outputs, tuple(progress.warnings), seconds, tuple(progress.steps), result.text
+    )
+
+
+def state(lab: Lab, stack: str = STACK) -> dict[str, Any]:
+    """The stack's state as the engine keeps it: `resources`, `pending_operations`. Raises `LabError` without one."""
+    file = Home(lab).state_file(project_name(PROJECT), stack)
+    if not file.is_file():
+        raise LabError(f"nothing was applied to lab {lab.name!r} yet; do so with `berkelium lab deploy`")
+    return json.loads(file.read_text(encoding="utf-8"))["checkpoint"]["latest"] or {}

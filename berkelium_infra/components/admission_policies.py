@@ -12,8 +12,11 @@ from pulumi_kubernetes.admissionregistration.v1 import (
 
 from berkelium_infra import policies
 from berkelium_infra.components.base import Component
+from berkelium_infra.policy_source import bare_pods
 from berkelium_infra.settings import Settings
 from berkelium_infra.typed import arguments
+
+_BARE_PODS_OF = "no-idle-gpu"
 
 
 class AdmissionPolicies(Component):
@@ -26,18 +29,24 @@ class AdmissionPolicies(Component):
         settings: Settings,
         depends_on: Sequence[pulumi.Resource] = (),
     ) -> None:
-        super().__init__(name, provider, depends_on)
+        super().__init__(name, provider, depends_on, protect=settings.protect)
         self.modes = {policy: settings.policy_mode(policy).value for policy in policies.policy_names()}
         for policy_name, mode in self.modes.items():
-            where = f"policies/{policy_name}/policy.yaml"
-            policy, binding = policies.load(policy_name, mode, settings.policy_exemptions)
-            declared = ValidatingAdmissionPolicy(
-                policy_name, arguments(ValidatingAdmissionPolicyInitArgs, policy, where), opts=self.options()
-            )
-            if binding is not None:
-                ValidatingAdmissionPolicyBinding(
-                    policy_name,
-                    arguments(ValidatingAdmissionPolicyBindingInitArgs, binding, where),
-                    opts=self.options(declared),
-                )
+            self._declare(*policies.load(policy_name, mode, settings.policy_exemptions))
+        if settings.bare_gpu_pods != "allow":
+            policy, binding = policies.load(_BARE_PODS_OF, "deny", settings.policy_exemptions)
+            assert binding is not None
+            self._declare(*bare_pods.variant(policy, binding, settings.bare_gpu_pods))
+            self.modes[bare_pods.NAME] = settings.bare_gpu_pods
         self.register_outputs({})
+
+    def _declare(self, policy: policies.Manifest, binding: policies.Manifest | None) -> None:
+        name = policy["metadata"]["name"]
+        where = f"policies/{name}/policy.yaml"
+        declared = ValidatingAdmissionPolicy(
+            name, arguments(ValidatingAdmissionPolicyInitArgs, policy, where), opts=self.options()
+        )
+        if binding is not None:
+            ValidatingAdmissionPolicyBinding(
+                name, arguments(ValidatingAdmissionPolicyBindingInitArgs, binding, where), opts=self.options(declared)
+            )

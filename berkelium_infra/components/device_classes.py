@@ -12,16 +12,15 @@ from pulumi_kubernetes.resource.v1 import (
     DeviceSelectorArgs,
 )
 
-from berkelium_infra.catalog import CHART_DEVICE_CLASSES, DEVICE_CLASSES
+from berkelium_infra.catalog import DEVICE_CLASSES
 from berkelium_infra.components.base import Component
 from berkelium_infra.settings import ExtraDeviceClass
 
-KEPT_FROM_HELM = ObjectMetaArgs(
-    # A release that once installed the class deletes it when its post-renderer starts to drop it, unless the live
-    # object says keep; and takes it back when the post-renderer fails to, unless the label says it is someone else's.
-    annotations={"helm.sh/resource-policy": "keep"},
-    labels={"app.kubernetes.io/managed-by": "pulumi"},
-)
+# A release that once installed a class deletes it when it no longer contains it (the vendors' own, once this stack's
+# values and post-renderer apply, or a chart of somebody's), unless the live object says keep; and takes it back when it
+# contains it again, unless the label says that it is someone else's.
+KEEP = {"helm.sh/resource-policy": "keep"}
+OURS = {"app.kubernetes.io/managed-by": "pulumi"}
 
 
 @dataclass(frozen=True)
@@ -40,14 +39,14 @@ class DeviceClasses(Component):
         provider: pulumi.ProviderResource,
         extra: Sequence[ExtraDeviceClass] = (),
         depends_on: Sequence[pulumi.Resource] = (),
+        protect: bool = False,
     ) -> None:
-        super().__init__(name, provider, depends_on)
+        super().__init__(name, provider, depends_on, protect=protect)
         declared = [_Declared(c.name, c.selector, c.extended_resource) for c in (*DEVICE_CLASSES, *extra)]
         for device_class in declared:
-            kept = KEPT_FROM_HELM if device_class.name in CHART_DEVICE_CLASSES else ObjectMetaArgs()
             DeviceClass(
                 device_class.name,
-                metadata=ObjectMetaArgs(name=device_class.name, annotations=kept.annotations, labels=kept.labels),
+                metadata=ObjectMetaArgs(name=device_class.name, annotations=KEEP, labels=OURS),
                 spec=DeviceClassSpecArgs(
                     selectors=[DeviceSelectorArgs(cel=CELDeviceSelectorArgs(expression=device_class.selector))],
                     extended_resource_name=device_class.extended_resource,

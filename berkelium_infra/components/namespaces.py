@@ -1,6 +1,6 @@
 """Namespaces of the stack's own parts, and those of the users."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 import pulumi
 from pulumi_kubernetes.core.v1 import Namespace
@@ -13,23 +13,22 @@ PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}
 
 
 class Namespaces(Component):
-    """One namespace per name, with the given labels."""
+    """One namespace per name, with its labels; `by_name` holds them."""
 
     def __init__(
         self,
         name: str,
         provider: pulumi.ProviderResource,
-        names: Iterable[str],
-        labels: dict[str, str] | None = None,
+        labels: Mapping[str, Mapping[str, str]],
         depends_on: Sequence[pulumi.Resource] = (),
     ) -> None:
         super().__init__(name, provider, depends_on)
         self.by_name = {
             namespace: Namespace(
                 namespace,
-                metadata=ObjectMetaArgs(name=namespace, labels=labels),
+                metadata=ObjectMetaArgs(name=namespace, labels=dict(given) or None),
                 opts=self.options(delete_before_replace=True),
             )
-            for namespace in names
+            for namespace, given in labels.items()
         }
         self.register_outputs({})

@@ -10,6 +10,7 @@ from berkelium_infra.catalog import AMD, MODELS, NVIDIA
 from berkelium_infra.components.base import Component
 from berkelium_infra.gpu import GpuModel
 from berkelium_infra.helm import release
+from berkelium_infra.live import Live
 from berkelium_infra.settings import Settings
 from berkelium_infra.settings.types import split_image
 
@@ -35,13 +36,14 @@ class NodeFeatureDiscovery(Component):
         provider: pulumi.ProviderResource,
         settings: Settings,
         depends_on: Sequence[pulumi.Resource] = (),
+        live: Live | None = None,
     ) -> None:
         super().__init__(name, provider, depends_on)
         installed: list[pulumi.Resource] = []
         if settings.node_feature_discovery.enabled:
             chart, chosen = settings.discovery.chart, settings.charts.node_feature_discovery
             options = self.options(delete_before_replace=True)
-            installed.append(release(chart, chosen, settings, _values(settings), options))
+            installed.append(release(chart, chosen, settings, _values(settings), options, live=live))
         self.rules = CustomResource(
             RULES_NAME,
             api_version="nfd.k8s-sigs.io/v1alpha1",

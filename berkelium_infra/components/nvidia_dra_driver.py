@@ -1,4 +1,4 @@
-"""The NVIDIA DRA driver: its Helm release, post-rendered."""
+"""The NVIDIA DRA driver: its CRDs where Helm would leave old ones, and its release, post-rendered."""
 
 import json
 from collections.abc import Sequence
@@ -6,9 +6,11 @@ from collections.abc import Sequence
 import pulumi
 
 from berkelium_infra.catalog import CHART_DEVICE_CLASSES
+from berkelium_infra.components import crds
 from berkelium_infra.components.base import Component
 from berkelium_infra.components.node_feature_discovery import DYNAMIC_MIG_LABEL
 from berkelium_infra.helm import release
+from berkelium_infra.live import Live
 from berkelium_infra.settings import Settings
 from berkelium_infra.settings.types import split_image
 from berkelium_infra.settings.warnings import splits_kubelet_plugin
@@ -29,15 +31,21 @@ class NvidiaDraDriver(Component):
         provider: pulumi.ProviderResource,
         settings: Settings,
         depends_on: Sequence[pulumi.Resource] = (),
+        hooks: pulumi.ResourceHookBinding | None = None,
+        live: Live | None = None,
     ) -> None:
-        super().__init__(name, provider, depends_on)
+        super().__init__(name, provider, depends_on, hooks=hooks)
+        driver = settings.nvidia_driver
+        # Up to date before the first pod of the release, which reads and writes what they define.
+        definitions = crds.declare(driver.crds, self.options) if driver.crds else []
         self.release = release(
-            settings.nvidia_driver.chart,
+            driver.chart,
             settings.charts.nvidia,
             settings,
             _values(settings),
-            self.options(delete_before_replace=True),
+            self.options(*definitions, delete_before_replace=True),
             post_renderer=POST_RENDERER,
+            live=live,
         )
         self.register_outputs({})
 
@@ -60,13 +68,24 @@ def _values(settings: Settings) -> dict[str, object]:
             "podAnnotations": orders,
             "tolerations": [toleration.manifest() for toleration in nvidia.tolerations],
             "nodeSelector": dict(nvidia.node_selector),
+            "updateStrategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxUnavailable": _count(nvidia.max_unavailable)},
+            },
             "containers": {
                 "gpus": {"resources": nvidia.resources.gpus.manifest()},
                 "computeDomains": {"resources": nvidia.resources.compute_domains.manifest()},
             },
         },
     }
+    if settings.nvidia_driver.name_override:
+        values["nameOverride"] = settings.nvidia_driver.name_override
     if nvidia.image:
         repository, tag = split_image(nvidia.image)
         values["image"] = {"repository": repository, "tag": tag}
     return values
+
+
+def _count(max_unavailable: str) -> int | str:
+    """The API takes a number and a share in different types."""
+    return max_unavailable if max_unavailable.endswith("%") else int(max_unavailable)

@@ -14,7 +14,7 @@ from berkelium_infra.settings.types import Resources
 
 @dataclass(frozen=True)
 class Key:
-    """One key: its dotted path (`[]` for the entries of a list), its default as YAML, and what it means.
+    """One key: its dotted path (`[]` for the entries of a list, or of a mapping by name), its default, what it means.
 
     `default` is empty for a key that has none, and for one whose keys are listed by themselves.
     """
@@ -32,15 +32,15 @@ def keys() -> list[Key]:
 def _keys(model: type[BaseModel], defaults: BaseModel | None, prefix: str) -> Iterator[Key]:
     for name, field in model.model_fields.items():
         path = f"{prefix}{field.alias or name}"
-        value = getattr(defaults, name) if defaults is not None else None
+        value = getattr(defaults, name) if defaults is not None else field.default
         section = _section(field)
         if isinstance(value, BaseModel) and not isinstance(value, Resources):
             yield Key(path, "", field.description or "")
             yield from _keys(type(value), value, f"{path}.")
         else:
             required = field.is_required() or (defaults is None and field.default is None)
-            yield Key(path, "" if required else _yaml(value if defaults else field.default), field.description or "")
-        if section is not None and isinstance(field.default, tuple):
+            yield Key(path, "" if required else _yaml(value), field.description or "")
+        if section is not None and isinstance(field.default, tuple | dict):
             yield from _keys(section, None, f"{path}[].")
 
 

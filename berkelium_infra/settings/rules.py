@@ -10,6 +10,8 @@ from berkelium_infra.catalog import NVIDIA as NVIDIA_VENDOR
 from berkelium_infra.policies import policy_names
 from berkelium_infra.settings.faults import Fault, listed, unknown
 from berkelium_infra.settings.model import SYSTEM_NAMESPACES, Settings
+from berkelium_infra.settings.tenant_rules import adoption, projects
+from berkelium_infra.settings.types import split_image
 
 LAB_STACK = "lab"
 """The stack that may go without a kube context: its kubeconfig is made for it and names one cluster only."""
@@ -21,6 +23,7 @@ def check(settings: Settings, stack: str, project: Path) -> list[Fault]:
         *_connection(settings, stack),
         *_policies(settings, project),
         *_chart_files(settings, project),
+        *adoption(settings, project),
     ]
     for rule in _RULES:
         faults += rule(settings)
@@ -54,11 +57,40 @@ def _chart_versions(settings: Settings) -> Iterator[Fault]:
         "nodeFeatureDiscovery": [entry.chart.version for entry in versions.NODE_FEATURE_DISCOVERIES],
     }
     for part, chart in _chart_settings(settings):
-        if chart.version not in listed_versions[part] and not chart.allow_unknown_version:
+        if part == "amd" and settings.amd.enabled and settings.amd.dra_driver and not _has_dra(chart.version):
+            yield Fault(
+                "charts.amd.version",
+                f"The AMD operator {chart.version} has no DRA driver; the first one is {versions.AMD_FIRST_WITH_DRA}.",
+                f"Write {listed(listed_versions[part])}.",
+            )
+        elif chart.version not in listed_versions[part] and not chart.allow_unknown_version:
             yield Fault(
                 f"charts.{part}.version",
                 f"{chart.version!r} is not known to berkelium_infra/versions.py.",
                 f"Write {listed(listed_versions[part])}, or add charts.{part}.allowUnknownVersion: true.",
+            )
+
+
+def _has_dra(amd_version: str) -> bool:
+    return versions.order(amd_version) >= versions.order(versions.AMD_FIRST_WITH_DRA)
+
+
+def _images(settings: Settings) -> Iterator[Fault]:
+    """A mirror's image with the tag of another release: the chart would be upgraded, what it runs would not."""
+    known: dict[str, set[str]] = {
+        "nvidia": {driver.chart.version for driver in versions.NVIDIA_DRIVERS},
+        "amd": {operator.chart.version.removeprefix("v") for operator in versions.AMD_OPERATORS},
+    }
+    for part, field, image, chart in (
+        ("nvidia", "image", settings.nvidia.image, settings.charts.nvidia),
+        ("amd", "operatorImage", settings.amd.operator_image, settings.charts.amd),
+    ):
+        tag = split_image(image)[1].split("@")[0].removeprefix("v") if image else ""
+        if tag in known[part] - {chart.version.removeprefix("v")}:
+            yield Fault(
+                f"{part}.{field}",
+                f"Its tag says {tag}, but charts.{part}.version is {chart.version}.",
+                "Write the image of that version, or remove the key where no mirror is needed.",
             )
 
 
@@ -172,6 +204,12 @@ def _amd(settings: Settings) -> Iterator[Fault]:
         yield Fault(
             "amd.draDriver", "Nothing would hand out the GPUs.", "Write draDriver: true, or amd.enabled: false."
         )
+    if amd.registry_credentials and amd.driver.registry_secret:
+        yield Fault(
+            "amd.registryCredentials",
+            "There is driver.registrySecret as well.",
+            "Keep one: the stack makes a Secret of the credentials, or one that is there is named.",
+        )
     if amd.driver.install and not amd.driver.registry:
         yield Fault(
             "amd.driver.registry",
@@ -232,10 +270,12 @@ def _namespaces(settings: Settings) -> Iterator[Fault]:
 
 _RULES: tuple[Callable[[Settings], Iterator[Fault]], ...] = (
     _chart_versions,
+    _images,
     _models,
     _split,
     _feature_gates,
     _amd,
     _device_classes,
     _namespaces,
+    projects,
 )

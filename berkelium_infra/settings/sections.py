@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, SecretStr
 
 from berkelium_infra import versions
 from berkelium_infra.catalog import MIG_MODELS
@@ -11,6 +11,7 @@ from berkelium_infra.settings.types import (
     REPOSITORY,
     ExtendedResource,
     Image,
+    MaxUnavailable,
     NodeSelector,
     ObjectName,
     Resources,
@@ -20,9 +21,9 @@ from berkelium_infra.settings.types import (
     resources,
 )
 
-_NVIDIA = versions.NVIDIA_DRIVERS[-1]
-_AMD = versions.AMD_OPERATORS[-1]
-_DISCOVERY = versions.NODE_FEATURE_DISCOVERIES[-1]
+_NVIDIA = versions.nvidia_driver(versions.NVIDIA_DRIVER)
+_AMD = versions.amd_operator(versions.AMD_OPERATOR)
+_DISCOVERY = versions.node_feature_discovery(versions.NODE_FEATURE_DISCOVERY)
 
 OFFICIAL = "official"
 """Chart source that means the vendor's own chart repository."""
@@ -52,7 +53,7 @@ def _source(value: str) -> str:
 ChartSource = Annotated[str, AfterValidator(_source)]
 _SOURCE = (
     "official (the vendor's repository), an OCI registry (oci://…), or a directory relative to the project that holds "
-    "the charts by name, unpacked or as <chart>-<version>.tgz."
+    "the charts, unpacked as <chart> or <chart>-<version>, or as <chart>-<version>.tgz."
 )
 
 
@@ -61,7 +62,8 @@ class ChartSettings(Section):
 
     version: str = Field(description="Chart version, one that berkelium_infra/versions.py lists.")
     allow_unknown_version: bool = Field(
-        default=False, description="Accept a version that versions.py does not list, treating it as the newest listed."
+        default=False,
+        description="Accept a version that versions.py does not list, treating it as the nearest older one.",
     )
     source: ChartSource | None = Field(default=None, description=f"Source of this chart alone: {_SOURCE}")
 
@@ -93,7 +95,10 @@ class Charts(Section):
     timeout_seconds: int = Field(
         default=600, ge=30, le=3600, description="How long Helm waits for one release to become ready."
     )
-    nvidia: NvidiaChart = Field(default=NvidiaChart(), description=f"Chart {_NVIDIA.chart.name}.")
+    nvidia: NvidiaChart = Field(
+        default=NvidiaChart(),
+        description=f"Chart {_NVIDIA.chart.name}, from 0.4 on {versions.NVIDIA_DRIVERS[-1].chart.name}.",
+    )
     amd: AmdChart = Field(default=AmdChart(), description=f"Chart {_AMD.chart.name}.")
     node_feature_discovery: DiscoveryChart = Field(
         default=DiscoveryChart(), description=f"Chart {_DISCOVERY.chart.name}."
@@ -143,12 +148,25 @@ class Nvidia(Section):
         default=False, description="Also run the compute domain plugin and controller (multi-node NVLink)."
     )
     image: Image | None = Field(default=None, description="Driver image, where a mirror replaces the chart's.")
+    max_unavailable: MaxUnavailable = Field(
+        default="10%",
+        description="How many nodes an upgrade takes at once, a number or a share; a node does not prepare devices of "
+        "new pods while its kubelet plugin is replaced.",
+    )
     tolerations: tuple[Toleration, ...] = Field(
         default=(Toleration(key="nvidia.com/gpu", operator="Exists", effect="NoSchedule"),),
         description="Taints that the kubelet plugin's pods tolerate.",
     )
     node_selector: NodeSelector = Field(default={}, description="Labels of the nodes that run the kubelet plugin.")
     resources: NvidiaResources = Field(default=NvidiaResources(), description="Resources of the containers.")
+
+
+class RegistryCredentials(Section):
+    """A login at the registry that the operator's driver images come from."""
+
+    server: str = Field(pattern=r"^[a-z0-9.-]+(:[0-9]+)?$", description="Host of the registry.")
+    username: str = Field(min_length=1, description="User name at the registry.")
+    password: SecretStr = Field(min_length=1, description="Password or token, set with pulumi config set --secret.")
 
 
 class AmdDriver(Section):
@@ -189,11 +207,20 @@ class Amd(Section):
     device_plugin: bool = Field(
         default=False, description="Hand out GPUs by the older device plugin instead; never together with draDriver."
     )
-    dra_image: Image = Field(default=_AMD.dra_image, description="Image of the DRA driver.")
+    dra_image: Image | None = Field(
+        default=None, description="Image of the DRA driver, where it is not the one that the operator's release pins."
+    )
     device_plugin_image: Image | None = Field(default=None, description="Image of the device plugin, needed with it.")
     operator_image: Image | None = Field(default=None, description="Operator image, where a mirror replaces it.")
-    utils_image: Image = Field(default=_AMD.utils_image, description="Image of the operator's node utilities.")
+    utils_image: Image | None = Field(
+        default=None, description="Image of the operator's node utilities, where a mirror replaces it."
+    )
     init_image: Image = Field(default=_AMD.init_image, description="Image of the init containers.")
+    registry_credentials: RegistryCredentials | None = Field(
+        default=None,
+        description="Login at the registry of the driver images: server, username and password, the latter only ever "
+        "set with pulumi config set --path amd.registryCredentials.password --secret. The stack makes a Secret of it.",
+    )
     driver: AmdDriver = Field(default=AmdDriver(), description="Kernel module installation.")
     tolerations: tuple[Toleration, ...] = Field(
         default=(Toleration(key="amd.com/gpu", operator="Exists", effect="NoSchedule"),),

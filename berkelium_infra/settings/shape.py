@@ -1,7 +1,7 @@
 """From raw configuration to the model: every fault of shape, and the model that is left without the faulty entries."""
 
 from collections.abc import Mapping, Sequence
-from typing import cast, get_args
+from typing import cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -11,6 +11,8 @@ from berkelium_infra.settings.model import Settings
 from berkelium_infra.settings.types import FAULT
 
 Location = tuple[int | str, ...]
+
+_SECRET = "registryCredentials"
 
 _KINDS = {
     "string_type": ("is no text", "Write it in quotes."),
@@ -82,6 +84,9 @@ def _fault(detail: ErrorDetails, location: Location) -> Fault:
     kind, value = detail["type"], detail["input"]
     context = detail.get("ctx", {})
     at = key(location)
+    if _SECRET in location and kind not in ("extra_forbidden", "missing"):
+        # Whatever stands there may be a secret in the wrong place.
+        return Fault(at, "It is not right.", f"Write {_description(location)}")
     if kind == FAULT:
         return Fault(at, context["problem"], context["remedy"])
     if kind == "extra_forbidden":
@@ -114,15 +119,18 @@ def _faulty_entry(kind: str, location: Location) -> Location:
 def _model_at(location: Sequence[int | str]) -> type[BaseModel] | None:
     """The model whose keys stand at `location`, if it is one."""
     model: type[BaseModel] = Settings
+    by_name = False
     for part in location:
-        if isinstance(part, int):
+        if isinstance(part, int) or by_name:
+            by_name = False
             continue
         field = next((field for field in model.model_fields.values() if field.alias == part), None)
         nested = _models_in(field.annotation) if field else []
-        if not nested:
+        if field is None or not nested:
             return None
-        model = nested[0]
-    return model
+        model, by_name = nested[0], get_origin(field.annotation) is dict
+    # A mapping of names to sections is not itself a section.
+    return None if by_name else model
 
 
 def _models_in(annotation: object) -> list[type[BaseModel]]:

@@ -112,6 +112,13 @@ def _image(value: str) -> str:
     return value
 
 
+def _max_unavailable(value: object) -> object:
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str) or not re.fullmatch(r"[1-9][0-9]*|([1-9][0-9]?|100)%", text):
+        raise refuse(f"{value!r} is no number of nodes.", "Write a number such as 1, or a share such as 10%.")
+    return text
+
+
 def split_image(image: str) -> tuple[str, str]:
     """Repository and tag (with the digest, if there is one) of an image that is an `Image`."""
     match = _IMAGE.fullmatch(image)
@@ -127,6 +134,7 @@ LabelKey = Annotated[str, AfterValidator(_qualified_name)]
 LabelValue = Annotated[str, AfterValidator(_label_value)]
 ExtendedResource = Annotated[str, AfterValidator(_extended_resource)]
 Image = Annotated[str, AfterValidator(_image)]
+MaxUnavailable = Annotated[str, BeforeValidator(_max_unavailable)]
 NodeSelector = dict[LabelKey, LabelValue]
 
 

@@ -2,6 +2,7 @@
 
 from berkelium_infra.catalog import MODELS, NVIDIA
 from berkelium_infra.settings.model import Settings
+from berkelium_infra.settings.projects import shared_models
 
 
 def splits_kubelet_plugin(settings: Settings) -> bool:
@@ -21,12 +22,8 @@ def warnings(settings: Settings) -> list[str]:
     driver, nvidia = settings.nvidia_driver, settings.nvidia
     if nvidia.enabled and nvidia.dynamic_mig_models:
         for fault in driver.dynamic_mig_faults:
-            hit = [key for key in fault.models if key in nvidia.dynamic_mig_models]
-            if hit:
-                found.append(
-                    f"NVIDIA driver {driver.chart.version}: {fault.summary}. Fixed in {fault.fixed_in}; until then "
-                    f"{', '.join(hit)} can be left out of nvidia.dynamicMigModels."
-                )
+            if set(fault.models) & set(nvidia.dynamic_mig_models):
+                found.append(f"NVIDIA driver {driver.chart.version}: {fault.summary}. {fault.remedy}")
         whole = [model.title for model in MODELS if model.vendor is NVIDIA and not model.mig_capable]
         if driver.splits_kubelet_plugin and not splits_kubelet_plugin(settings):
             found.append(
@@ -42,6 +39,15 @@ def warnings(settings: Settings) -> list[str]:
             found.append(
                 f"charts.{part}.version {chosen.version} is not known to versions.py; it is treated as {known.version}."
             )
+    for name, project in settings.projects.items():
+        found += [
+            f"projects.{name}.quota.gpus: {other} hands out the {key} too, and a quota cannot count two classes "
+            "together, so it is limited to 0; give it a number of its own to allow it."
+            for key, other in shared_models(project.quota.gpus)
+        ]
+    if settings.amd.enabled and settings.amd.dra_driver:
+        operator = settings.amd_operator
+        found += [f"AMD operator {operator.chart.version}: {fault}." for fault in operator.faults]
     if settings.amd.enabled and settings.amd.driver.install:
         found.append("amd.driver.install needs cert-manager in the cluster, and reboots nodes with an older module.")
     return found

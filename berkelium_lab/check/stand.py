@@ -87,7 +87,7 @@ def _policies(chosen: Settings) -> Iterable[Object]:
 
 
 def _namespaces(chosen: Settings) -> Iterable[Object]:
-    for name in {*chosen.stack_namespaces, *chosen.project_namespaces}:
+    for name in {*chosen.stack_namespaces, *chosen.project_labels}:
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 

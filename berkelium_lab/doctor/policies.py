@@ -172,7 +172,7 @@ def _tenant(cluster: Cluster, expectation: Expectation, policy: Live) -> str | N
         for one in cluster.namespaces
         if policy.covers(one) and name_of(one) not in exempt and "deletionTimestamp" not in one["metadata"]
     ]
-    projects = [name for name in expectation.settings.project_namespaces if name in covered]
+    projects = [name for name in expectation.settings.project_labels if name in covered]
     return next(iter([*projects, *covered]), None)
 
 

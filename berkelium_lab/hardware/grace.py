@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
-WIPE_SECONDS = 1.0
+WIPE_SECONDS = 3.0
 """How long slices outlive the last plugin pod of a node, so that a rollout leaves no gap.
 
 On a real node the kubelet deletes them some time after the plugin is gone (30 s); nobody wants to wait that long here.

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from berkelium_infra.charts import ChartNotFound, digest, local_version, reference
-from berkelium_infra.versions import NVIDIA_DRIVERS
+from berkelium_infra.versions import NVIDIA_DRIVER, nvidia_driver
 from tests.unit import program
 from tests.unit.program import RELEASE, ROOT
 
-CHART = NVIDIA_DRIVERS[-1].chart
+CHART = nvidia_driver(NVIDIA_DRIVER).chart
 
 
 @pytest.fixture
@@ -39,8 +39,19 @@ def test_a_packed_chart_is_read_as_well(project: Path) -> None:
     assert reference(CHART, "25.12.0", "packed", project).chart == "./packed/nvidia-dra-driver-gpu-25.12.0.tgz"
 
 
+def test_several_versions_of_a_chart_lie_in_one_directory_each_under_its_name_and_version(project: Path) -> None:
+    newer = project / "charts" / f"{CHART.name}-26.0.0"
+    newer.mkdir()
+    (newer / "Chart.yaml").write_text(f"name: {CHART.name}\nversion: 26.0.0\n")
+    assert local_version(project, "charts", CHART.name, "26.0.0") == "26.0.0"
+    assert reference(CHART, "26.0.0", "charts", project).chart == f"./charts/{CHART.name}-26.0.0"
+    assert reference(CHART, "25.12.0", "charts", project).chart == f"./charts/{CHART.name}"
+
+
 def test_a_directory_without_the_chart_says_where_it_was_looked_for(project: Path) -> None:
-    with pytest.raises(ChartNotFound, match=r"charts/other/Chart\.yaml nor charts/other-1\.tgz"):
+    with pytest.raises(
+        ChartNotFound, match=r"other/Chart\.yaml nor charts/other-1/Chart\.yaml nor charts/other-1\.tgz"
+    ):
         local_version(project, "charts", "other", "1")
 
 
@@ -60,6 +71,13 @@ def test_the_digest_is_the_same_wherever_the_files_lie_and_whatever_their_times_
     (moved / "__pycache__").mkdir()
     (moved / "__pycache__" / "x.pyc").write_bytes(b"x")
     assert digest(moved) == first
+
+
+def test_the_digest_covers_what_a_chart_links_to(project: Path) -> None:
+    linked = project / "linked"
+    linked.mkdir()
+    (linked / CHART.name).symlink_to(project / "charts" / CHART.name, target_is_directory=True)
+    assert digest(linked) == digest(project / "charts")
 
 
 @pytest.mark.parametrize("edit", ["content", "name", "new file"])

@@ -11,14 +11,16 @@ import pytest
 import yaml
 
 from berkelium_infra.catalog import MODELS, NVIDIA
+from berkelium_infra.charts import local_version, reference
 from berkelium_infra.helm import merged
-from berkelium_infra.versions import AMD_OPERATORS, NODE_FEATURE_DISCOVERIES, NVIDIA_DRIVERS
+from berkelium_infra.versions import AMD_OPERATORS, NODE_FEATURE_DISCOVERIES, NVIDIA_DRIVERS, Chart
 from tests.unit import program
 from tests.unit.custom_resources import CHARTS, definitions, faults
 
 VALUES = CHARTS.parents[1] / "values"
 NVIDIA_CHART, AMD_CHART, NFD_CHART = "nvidia-dra-driver-gpu", "gpu-operator-charts", "node-feature-discovery"
 NAMES = (NVIDIA_CHART, AMD_CHART, NFD_CHART)
+STAND_INS = "berkelium_lab/charts"
 
 
 def load(path: Path) -> Any:
@@ -41,24 +43,29 @@ def nested(path: str, value: object) -> dict[str, Any]:
     return reduce(lambda inner, key: {key: inner}, reversed(path.split(".")), value)  # type: ignore[return-value]
 
 
+PINNED = [each.chart for each in (*NVIDIA_DRIVERS, *AMD_OPERATORS, *NODE_FEATURE_DISCOVERIES)]
+
+
+@pytest.mark.parametrize("pinned", PINNED, ids=lambda chart: f"{chart.name} {chart.version}")
+def test_every_release_that_a_stack_can_choose_has_a_stand_in(pinned: Chart) -> None:
+    assert local_version(program.ROOT, STAND_INS, pinned.name, pinned.version) == pinned.version
+
+
+@pytest.mark.parametrize("pinned", PINNED, ids=lambda chart: f"{chart.name} {chart.version}")
+def test_every_stand_in_implements_the_values_of_its_stack(pinned: Chart) -> None:
+    found = reference(pinned, pinned.version, STAND_INS, program.ROOT).files
+    assert found is not None
+    assert refusals(found.name, values(pinned.values)) == set()
+
+
+UPGRADED = {"charts": {"source": STAND_INS, "nvidia": {"version": "0.4.1"}, "amd": {"version": "v1.5.0"}}}
+
+
 @pytest.mark.parametrize(
-    "pinned",
-    [NVIDIA_DRIVERS[-1].chart, AMD_OPERATORS[-1].chart, NODE_FEATURE_DISCOVERIES[-1].chart],
-    ids=lambda c: c.name,
+    ("stack", "chosen"), [*[(stack, {}) for stack in program.STACKS], ("lab", UPGRADED)], ids=[*program.STACKS, "other"]
 )
-def test_a_stand_in_has_the_name_and_version_that_the_stack_pins(pinned: Any) -> None:
-    chart = load(CHARTS / pinned.name / "Chart.yaml")
-    assert (chart["name"], chart["version"]) == (pinned.name, pinned.version)
-
-
-@pytest.mark.parametrize("chart", NAMES)
-def test_a_stand_in_implements_every_value_of_the_stack(chart: str) -> None:
-    assert refusals(chart, values(chart)) == set()
-
-
-@pytest.mark.parametrize("stack", program.STACKS)
-def test_a_stand_in_implements_what_the_program_decides(stack: str) -> None:
-    releases = program.run(stack).of(program.RELEASE).values()
+def test_a_stand_in_implements_what_the_program_decides(stack: str, chosen: dict[str, Any]) -> None:
+    releases = program.run(stack, chosen).of(program.RELEASE).values()
     assert {
         each.inputs["name"]: refusals(Path(each.inputs["chart"]).name, each.inputs["values"]) for each in releases
     } == {

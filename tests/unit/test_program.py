@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from berkelium_infra import policies
-from berkelium_infra.catalog import CHART_DEVICE_CLASSES, DEVICE_CLASSES, MODELS
+from berkelium_infra.catalog import DEVICE_CLASSES, MODELS
 from berkelium_infra.policies import policy_names
 from tests.unit import program
 from tests.unit.program import (
@@ -87,12 +87,12 @@ def test_no_two_device_classes_share_an_extended_resource(stack: Registered) -> 
     assert len(given) == len(set(given)) == 7
 
 
-def test_helm_can_neither_delete_nor_take_back_the_classes_that_the_chart_would_install(stack: Registered) -> None:
+def test_helm_can_neither_delete_nor_take_back_a_class_that_a_chart_once_installed(stack: Registered) -> None:
     for name, resource in stack.of(DEVICE_CLASS).items():
         metadata = resource.inputs["metadata"]
         kept = metadata.get("annotations", {}).get("helm.sh/resource-policy") == "keep"
         ours = metadata.get("labels", {}).get("app.kubernetes.io/managed-by") == "pulumi"
-        assert (kept, ours) == ((True, True) if name in CHART_DEVICE_CLASSES else (False, False)), name
+        assert (kept, ours) == (True, True), name
 
 
 ORDER = [
@@ -250,6 +250,16 @@ def test_a_vendor_that_is_switched_off_is_not_installed_but_its_classes_stay() -
     assert set(registered.of(RELEASE)) == {"node-feature-discovery"}
     assert CONFIG not in registered.resources
     assert len(registered.of(DEVICE_CLASS)) == 8
+
+
+@pytest.mark.parametrize(("mode", "actions"), [("warn", ["Warn", "Audit"]), ("deny", ["Deny", "Audit"])])
+def test_bare_pods_with_an_idle_gpu_are_refused_or_warned_of_where_the_stack_says_so(
+    mode: str, actions: list[str]
+) -> None:
+    registered = program.run("prod", {"bareGpuPods": mode})
+    binding = registered[BINDING, "no-idle-gpu-bare-pods"]
+    assert binding.inputs["spec"]["validationActions"] == actions
+    assert registered.outputs["policies"]["no-idle-gpu-bare-pods"] == mode
 
 
 def test_both_policies_of_the_documentation_are_declared_and_bound(stack: Registered) -> None:

@@ -12,7 +12,7 @@ from tests.unit.test_settings import GOOD
 
 PROJECT: dict[str, Any] = read_yaml(ROOT / "Pulumi.yaml")
 REQUIRED = {"context", "clusterIdentifier"}
-TYPES = {"string": str, "array": list, "object": dict}
+TYPES = {"string": str, "array": list, "object": dict, "boolean": bool}
 
 
 def test_pulumi_yaml_declares_every_setting_and_no_other() -> None:

@@ -1,0 +1,1 @@
+../../nvidia-dra-driver-gpu/templates/_names.tpl

@@ -31,7 +31,7 @@ class Cluster:
             pulumi.log.warn(warning)
         self.live = live.find(settings.context)
         identity = ClusterIdentity(self.live, settings.context)
-        teardown = Teardown(self.live)
+        teardown = Teardown(self.live, settings.guard_destroy)
         upgrades = Upgrades(settings, self.live)
         provider = _provider(settings, identity.resource)
         adopt_existing(settings.adopt)

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from berkelium_infra import claims_held
+from berkelium_infra.catalog import VENDORS
+from berkelium_infra.live import open_kubeconfig
 from berkelium_lab.engine import Action, Message, Request
 from berkelium_lab.engine_home import PROVIDER, Home
 from berkelium_lab.engine_process import Interrupted, run_engine
@@ -22,9 +25,6 @@ from berkelium_lab.project_copy import PROJECT, copy_project, project_name, take
 Report = Callable[[str], None]
 
 STACK = "lab"
-
-HELD_CLAIMS = "BERKELIUM_DESTROY_HELD_CLAIMS"
-"""What the program's own hook looks at before anything is deleted."""
 
 
 class OperationInterrupted(LabError):
@@ -126,7 +126,16 @@ def destroy(
     Refused, with the claims listed, while pods hold devices, unless `held_claims` is set. Raises `LabError` as
     `deploy` does.
     """
+    lab.require_running()
+    if not held_claims:
+        _refuse_while_claims_are_held(lab)
     return _run(lab, "destroy", report, _Chosen(settings_overrides or {}, project=project, held_claims=held_claims))
+
+
+def _refuse_while_claims_are_held(lab: Lab) -> None:
+    drivers = [vendor.driver for vendor in VENDORS]
+    if held := claims_held.held_claims(open_kubeconfig(str(lab.kubeconfig)), drivers):
+        raise LabError(f"destroy of lab {lab.name!r} was refused:\n  {claims_held.refusal(held)}")
 
 
 @dataclass(frozen=True)
@@ -175,7 +184,7 @@ def _run(lab: Lab, action: Action, report: Report | None, chosen: _Chosen = _Cho
         )
         progress = Progress(action, report)
         try:
-            environment = home.environment() | ({HELD_CLAIMS: "1"} if chosen.held_claims else {})
+            environment = home.environment() | ({claims_held.OVERRIDE: "1"} if chosen.held_claims else {})
             result = run_engine(request, environment, home.log, progress)
         except Interrupted as error:
             message = f"{action} of lab {lab.name!r} was interrupted; run it again to go on. {error}"

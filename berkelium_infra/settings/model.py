@@ -35,6 +35,11 @@ class Settings(Section):
         description="Protect the device classes and the admission policies: no command deletes them, until this is off "
         "and applied.",
     )
+    guard_destroy: bool = Field(
+        default=False,
+        description="Refuse to remove a driver, or the whole stack, while pods hold devices; pulumi destroy then needs "
+        "--run-program, since the engine does not run the program by itself.",
+    )
     charts: Charts = Field(default=Charts(), description="Where the Helm charts come from, and their versions.")
     node_feature_discovery: Discovery = Field(
         default=Discovery(), description="node-feature-discovery, which labels the nodes by their GPUs."

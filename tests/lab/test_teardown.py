@@ -86,10 +86,11 @@ def test_destroy_is_refused_while_a_pod_holds_a_claim_and_lists_it(stack: Lab, c
 def test_switching_a_driver_off_is_refused_while_its_devices_are_held_and_not_for_the_other_vendor(
     stack: Lab, cluster: Api
 ) -> None:
+    workspace.deploy(stack, {"guardDestroy": True})
     with pytest.raises(LabError, match="1 claim is still held"):
-        workspace.deploy(stack, {"nvidia": {"enabled": False}})
+        workspace.deploy(stack, {"guardDestroy": True, "nvidia": {"enabled": False}})
     assert cluster.get("apps/v1", "DaemonSet", "nvidia-dra-driver-gpu-kubelet-plugin", "nvidia-dra-driver-gpu")
-    workspace.deploy(stack, {"amd": {"enabled": False}})
+    workspace.deploy(stack, {"guardDestroy": True, "amd": {"enabled": False}})
     assert cluster.get("v1", "Namespace", "kube-amd-gpu") is None
     workspace.deploy(stack)
 

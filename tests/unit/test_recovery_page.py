@@ -8,7 +8,8 @@ import click
 import pytest
 
 from berkelium_cli.main import cli
-from berkelium_infra.components import cluster_identity, teardown
+from berkelium_infra import claims_held
+from berkelium_infra.components import cluster_identity
 from berkelium_infra.live import WITHOUT_CLUSTER
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -31,7 +32,11 @@ def test_the_page_has_the_commands_of_all_parts() -> None:
     assert {line.split()[1] for line in COMMANDS} >= {"drift", "recover", "lab"}
 
 
-@pytest.mark.parametrize("name", [cluster_identity.ACCEPT, teardown.OVERRIDE, WITHOUT_CLUSTER])
+@pytest.mark.parametrize("name", [cluster_identity.ACCEPT, claims_held.OVERRIDE, WITHOUT_CLUSTER])
 def test_the_page_names_the_environment_variables_as_the_program_reads_them(name: str) -> None:
     assert name in PAGE
-    assert set(re.findall(r"BERKELIUM_[A-Z_]+", PAGE)) <= {cluster_identity.ACCEPT, teardown.OVERRIDE, WITHOUT_CLUSTER}
+    assert set(re.findall(r"BERKELIUM_[A-Z_]+", PAGE)) <= {
+        cluster_identity.ACCEPT,
+        claims_held.OVERRIDE,
+        WITHOUT_CLUSTER,
+    }

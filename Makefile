@@ -6,6 +6,8 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 LAB ?= berkelium
+# The lab tests wait as often as they compute, so one worker more than cores.
+WORKERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.setup-complete
@@ -50,10 +52,12 @@ down: setup ## Stop the lab and remove everything it left
 
 .PHONY: test
 test: tools lint ## Run all tests, on mocks and on the lab
-	@$(BIN)/pytest tests
+	@$(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup tests
 
 .PHONY: soak
-soak: tools ## Kill every part of a deployment at random points, recover, compare (about an hour)
+soak: tools ## Run the long tests; kill every part of a deployment at random points and recover (hours)
+	@$(BIN)/pytest -m long tests
+	@BERKELIUM_EXAMPLES=10000 $(BIN)/pytest tests/lab/policies/test_policies_properties.py
 	@$(BIN)/python -m tests.soak.kill_matrix $(SOAK)
 
 .PHONY: unit

@@ -17,7 +17,7 @@ class ClaimsHeld(UserError):
 
 
 class Teardown:
-    """The hook that runs before a deletion, and the resource that is deleted first; nothing of it unless `guarded`.
+    """The hook that runs before a deletion, and the resource that is deleted first; bound to nothing unless `guarded`.
 
     Hooks live in the program: a plain `pulumi destroy` of a guarded stack, which does not run it, is refused by the
     engine, which asks for `--run-program`. A driver's own resources have a hook too (`of`), so that switching a driver
@@ -27,9 +27,7 @@ class Teardown:
     def __init__(self, live: Live | None, guarded: bool) -> None:
         self._live = live
         self._guarded = guarded
-        if not guarded:
-            return
-        # All of them in every run: what is deleted may have been declared by an earlier program.
+        # All of them in every run, guarded or not: what is deleted may have been declared, and guarded, earlier.
         self._all = self._hook("no-claims-held", [vendor.driver for vendor in VENDORS])
         self._of = {vendor.driver: self._hook(f"no-claims-held-{vendor.driver}", [vendor.driver]) for vendor in VENDORS}
 
@@ -50,6 +48,8 @@ class Teardown:
 
     def _hook(self, name: str, drivers: Sequence[str]) -> pulumi.ResourceHookBinding:
         def refuse_while_claims_are_held(args: pulumi.ResourceHookArgs) -> None:
+            if not self._guarded:
+                return
             if self._live is None:
                 raise UserError("there is no cluster to ask for held claims")
             if held := held_claims(self._live, drivers):

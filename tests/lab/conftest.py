@@ -13,6 +13,33 @@ from berkelium_lab.lab import Lab
 from berkelium_lab.lab import labs as all_labs
 from tests.lab.labs import PREFIX, LabFactory, fresh_namespace
 
+SHARED = ("main", "policies", "hardware", "operations", "unsplit")
+"""Labs that several modules use."""
+
+_TOGETHER = {
+    "test_drift": "operations",
+    "test_recovery": "operations",
+    "test_teardown": "operations",
+    "test_doctor": "unsplit",
+    "test_mig_split": "unsplit",
+}
+"""Modules that share a lab beside `main`, which one worker runs."""
+
+_LONGEST_FIRST = ("test_upgrades", "test_review", "operations", "policies", "test_adopt", "test_deploy")
+"""Groups that take minutes; begun last, each would be waited for alone."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of a module, and of modules that share a lab, are run by one worker, the long ones first."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    items.sort(key=lambda item: _LONGEST_FIRST.index(_group(item)) if _group(item) in _LONGEST_FIRST else 99)
+
+
+def _group(item: pytest.Item) -> str:
+    folder, module = item.path.parent.name, item.path.stem
+    return folder if folder in ("policies", "hardware") else _TOGETHER.get(module, module)
+
 
 @pytest.fixture(scope="session")
 def labs() -> Iterator[LabFactory]:
@@ -23,6 +50,13 @@ def labs() -> Iterator[LabFactory]:
         yield factory
     finally:
         factory.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _labs_of_a_module_end_with_it(labs: LabFactory) -> Iterator[None]:
+    """Only what several modules use goes on running; a dozen idle control planes would slow down the rest."""
+    yield
+    labs.close(keep=SHARED)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from berkelium_lab.api import Api, connect
@@ -54,12 +54,13 @@ class LabFactory:
             self._deployed[name] = api
         return self._deployed[name]
 
-    def close(self) -> None:
-        """Take down every lab that was asked for; raises only after all have been tried."""
+    def close(self, keep: Collection[str] = ()) -> None:
+        """Take down every lab but those to `keep`; raises only after all have been tried."""
         errors = []
-        for lab in self._labs.values():
+        for name in [name for name in self._labs if name not in keep]:
+            self._deployed.pop(name, None)
             try:
-                lab.down()
+                self._labs.pop(name).down()
             except Exception as error:
                 errors.append(error)
         if errors:

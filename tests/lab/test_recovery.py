@@ -81,7 +81,7 @@ def test_objects_and_a_release_that_the_state_does_not_know_are_taken_in_and_not
     assert not unlike(struck, expected)
 
 
-@pytest.mark.parametrize("target", ["engine", "kube-apiserver"])
+@pytest.mark.parametrize("target", ["engine", pytest.param("kube-apiserver", marks=pytest.mark.long)])
 def test_an_upgrade_that_was_killed_recovers_to_what_was_asked_for(struck: Lab, target: str) -> None:
     settings = NEW if target == "engine" else {}
     (point,) = killing.points(SEED, target, 1, 3)

@@ -296,6 +296,7 @@ def fresh(labs: LabFactory, project: Path) -> Lab:
     return lab
 
 
+@pytest.mark.long
 def test_a_fresh_cluster_gets_the_newer_driver_and_its_crds_at_once(fresh: Lab) -> None:
     api = connect(fresh.kubeconfig)
     until(lambda: publish_their_devices(api, gpu_nodes("berkelium")), "every GPU node publishes its devices", 60)
@@ -306,6 +307,7 @@ def test_a_fresh_cluster_gets_the_newer_driver_and_its_crds_at_once(fresh: Lab) 
     assert "numNodes" not in crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["required"]
 
 
+@pytest.mark.long
 def test_the_crds_survive_the_stack_and_the_next_one_takes_them_over(fresh: Lab, project: Path) -> None:
     api = connect(fresh.kubeconfig)
     before = api.get(*CRD, DOMAINS)

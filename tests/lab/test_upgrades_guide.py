@@ -15,6 +15,7 @@ COMMAND = re.compile(r"^    (berkelium .*?)(?:\s+# (refused).*)?$", re.MULTILINE
 SECONDS = 240
 
 
+@pytest.mark.long
 def test_the_rehearsal_of_the_guide_goes_as_it_says(labs: LabFactory) -> None:
     commands = COMMAND.findall(GUIDE.read_text(encoding="utf-8"))
     assert len(commands) == 7

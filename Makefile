@@ -52,7 +52,7 @@ down: setup ## Stop the lab and remove everything it left
 
 .PHONY: test
 test: tools lint ## Run all tests, on mocks and on the lab
-	@$(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup tests
+	@$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile tests
 
 .PHONY: soak
 soak: tools ## Run the long tests; kill every part of a deployment at random points and recover (hours)

@@ -13,32 +13,27 @@ from berkelium_lab.lab import Lab
 from berkelium_lab.lab import labs as all_labs
 from tests.lab.labs import PREFIX, LabFactory, fresh_namespace
 
-SHARED = ("main", "policies", "hardware", "operations", "unsplit")
+SHARED = ("main", "policies", "hardware")
 """Labs that several modules use."""
 
-_TOGETHER = {
-    "test_drift": "operations",
-    "test_recovery": "operations",
-    "test_teardown": "operations",
-    "test_doctor": "unsplit",
-    "test_mig_split": "unsplit",
-}
-"""Modules that share a lab beside `main`, which one worker runs."""
-
-_LONGEST_FIRST = ("test_upgrades", "test_review", "operations", "policies", "test_adopt", "test_deploy")
-"""Groups that take minutes; begun last, each would be waited for alone."""
+_LONGEST_FIRST = (
+    "test_upgrades",
+    "test_review",
+    "test_recovery",
+    "test_adopt",
+    "test_teardown",
+    "test_deploy",
+    "test_policies_samples",
+    "test_policies_mutants",
+    "test_check_places",
+    "test_projects",
+)
+"""Modules that take minutes; begun last, each would be waited for alone."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of a module, and of modules that share a lab, are run by one worker, the long ones first."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-    items.sort(key=lambda item: _LONGEST_FIRST.index(_group(item)) if _group(item) in _LONGEST_FIRST else 99)
-
-
-def _group(item: pytest.Item) -> str:
-    folder, module = item.path.parent.name, item.path.stem
-    return folder if folder in ("policies", "hardware") else _TOGETHER.get(module, module)
+    """Begin with the modules that take longest, since workers are given whole modules."""
+    items.sort(key=lambda item: _LONGEST_FIRST.index(item.path.stem) if item.path.stem in _LONGEST_FIRST else 99)
 
 
 @pytest.fixture(scope="session")

@@ -91,9 +91,12 @@ class Start:
         }
         taken = {*ports_of_other_labs(self._state.name), *self._site.ports.values()}
         self._site.ports.update(ports.pick(lost, taken))
+        # The API server's client waits longer and longer, up to two minutes, before it looks for a lost etcd again; and
+        # without etcd it does not end when told to.
+        if ETCD in dead and (record := self._state.processes.pop(API_SERVER.name, None)):
+            running = processes.find(record, self._site.directory)
+            processes.stop([running] if running else [], 1)
         # Those that talk to a component at its old address have to be told the new one.
-        if ETCD in lost.values():
-            self._restart_later(API_SERVER)
         if API_SERVER in lost.values():
             self._restart_later(*CLIENTS)
         self._state.ports = self._site.ports

@@ -130,7 +130,7 @@ def test_status_names_a_component_that_died_and_up_brings_it_back_with_the_data_
 
     victim.up()
     after = pids(victim)
-    assert {name for name in NAMES if after[name] != before[name]} == {"etcd", "kwok"}
+    assert {name for name in NAMES if after[name] != before[name]} == {"etcd", "kube-apiserver", "kwok"}
     assert victim.status().running
     kept = connect(victim.kubeconfig).get("v1", "ConfigMap", "kept", "default")
     assert kept is not None

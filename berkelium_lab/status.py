@@ -7,7 +7,7 @@ import psutil
 from pydantic import BaseModel, Field
 
 from berkelium_lab import processes
-from berkelium_lab.control_plane import API_SERVER, COMPONENTS, Component, Site
+from berkelium_lab.control_plane import API_SERVER, COMPONENTS, ETCD, Component, Site
 from berkelium_lab.credentials import ADMIN
 from berkelium_lab.errors import LabError
 from berkelium_lab.health import LOG_LINES, Health
@@ -62,7 +62,8 @@ def of(state: LabState, site: Site) -> LabStatus:
     health = Health(site)
     components = [_component(component, state, site, health) for component in COMPONENTS]
     serves = {component.name for component in components if component.serves}
-    nodes = _nodes_ready(site) if API_SERVER.name in serves else []
+    # Without etcd the API server answers its health check for a while yet, and keeps every other request waiting.
+    nodes = _nodes_ready(site) if {API_SERVER.name, ETCD.name} <= serves else []
     condition = _condition(components)
     return LabStatus(
         name=state.name,
@@ -121,6 +122,7 @@ def _nodes_ready(site: Site) -> list[bool]:
 
     try:
         api = connect(site.credentials.kubeconfig(ADMIN))
-        return [is_ready(node) for node in api.list("v1", "Node")]
+        nodes = api.request("GET", "/api/v1/nodes", timeout=urllib3.Timeout(connect=2, read=5)).body["items"]
+        return [is_ready(node) for node in nodes]
     except (ApiError, LabError, urllib3.exceptions.HTTPError):
         return []

@@ -115,7 +115,6 @@ def test_no_one_gets_into_etcd_without_the_labs_certificate(victim: Lab) -> None
         stranger.request("GET", url)
 
 
-@pytest.mark.long
 def test_status_names_a_component_that_died_and_up_brings_it_back_with_the_data_kept(victim: Lab) -> None:
     connect(victim.kubeconfig).apply(CONFIG_MAP)
     before = pids(victim)

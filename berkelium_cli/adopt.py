@@ -109,11 +109,10 @@ def _stack(project: Path, context: str | None) -> str:
     """The stack whose file names the context; `lab` without one."""
     if context is None:
         return "lab"
-    from berkelium_lab.adopt.stack_file import read_yaml
+    from berkelium_lab import stack_files
 
-    files = {path.name.split(".")[1]: read_yaml(path) for path in project.glob("Pulumi.*.yaml")}
-    key = f"{read_yaml(project / 'Pulumi.yaml')['name']}:context"
-    fitting = sorted(stack for stack, content in files.items() if (content.get("config") or {}).get(key) == context)
+    known = stack_files.stacks(project)
+    fitting = [stack for stack in known if stack_files.read(project, stack).values.get("context") == context]
     if len(fitting) != 1:
         raise click.UsageError(f"no stack, or more than one, has the context {context!r}; add --stack.")
     return fitting[0]

@@ -1,11 +1,8 @@
 """`berkelium config`: what a stack's file may say, and whether it says it right."""
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
 
 import click
-from ruamel.yaml import YAML, YAMLError
 
 from berkelium_infra.errors import UserError
 
@@ -28,12 +25,13 @@ def check_command(stacks: tuple[str, ...]) -> None:
 
     Exit code 0 if all are right, 1 if any is not.
     """
-    from berkelium_infra import settings
+    from berkelium_infra.settings import PROJECT
+    from berkelium_lab import stack_files
 
     wrong = False
     for stack in stacks:
         try:
-            settings.parse(_entries(stack), stack)
+            stack_files.read(PROJECT, stack).settings(PROJECT)
         except UserError as error:
             wrong = True
             click.echo(f"Error: {error}", err=True)
@@ -72,34 +70,3 @@ entries of a list, or of a mapping by name. `berkelium config check STACK` valid
 
 | key | default | meaning |
 | --- | --- | --- |"""
-
-
-def _entries(stack: str) -> dict[str, object]:
-    """The entries of a stack's file over the defaults of Pulumi.yaml, without the project's prefix."""
-    from berkelium_infra.settings import PROJECT
-
-    project = _read(PROJECT / "Pulumi.yaml")
-    file = PROJECT / f"Pulumi.{stack}.yaml"
-    if not file.exists():
-        known = sorted(path.name.split(".")[1] for path in PROJECT.glob("Pulumi.*.yaml"))
-        raise UserError(f"there is no {file.name}; known stacks: {', '.join(known)}")
-    own = f"{project['name']}:"
-    declared = _mapping(project.get("config"))
-    defaults = {
-        key: entry["default"] for key, entry in declared.items() if isinstance(entry, dict) and "default" in entry
-    }
-    given = _mapping(_read(file).get("config"))
-    ours = {key.removeprefix(own): value for key, value in given.items() if key.startswith((own, "kubernetes:"))}
-    return {**defaults, **ours}
-
-
-def _read(path: Path) -> dict[str, object]:
-    # YAML 1.2 as Pulumi reads it, in which `off` is a word and no boolean.
-    try:
-        return _mapping(YAML(typ="safe", pure=True).load(path.read_text()))
-    except YAMLError as error:
-        raise UserError(f"{path.name} is no YAML: {error}") from None
-
-
-def _mapping(value: object) -> dict[str, object]:
-    return dict(value) if isinstance(value, Mapping) else {}

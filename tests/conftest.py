@@ -4,9 +4,11 @@ import signal
 
 import pytest
 
-# A run in the background of a script ignores SIGINT, and so would the programs whose interruption is tested.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A run in the background of a script ignores SIGINT, one under nohup SIGHUP, and so would the programs whose
+# interruption is tested.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 
 @pytest.fixture(autouse=True)

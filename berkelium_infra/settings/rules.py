@@ -1,7 +1,7 @@
 """Rules over several entries of the configuration: each yields the faults that it finds."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from berkelium_infra import charts, versions
@@ -17,13 +17,14 @@ LAB_STACK = "lab"
 """The stack that may go without a kube context: its kubeconfig is made for it and names one cluster only."""
 
 
-def check(settings: Settings, stack: str, project: Path) -> list[Fault]:
-    """All faults of the rules, in the order of the rules."""
+def check(settings: Settings, stack: str, project: Path, secret: Collection[str] | None) -> list[Fault]:
+    """All faults of the rules, in the order of the rules; `secret` as in `parse`."""
     faults: list[Fault] = [
         *_connection(settings, stack),
         *_policies(settings, project),
         *_chart_files(settings, project),
         *adoption(settings, project),
+        *_encryption(settings, secret),
     ]
     for rule in _RULES:
         faults += rule(settings)
@@ -40,6 +41,15 @@ def _connection(settings: Settings, stack: str) -> Iterator[Fault]:
     if not settings.cluster_identifier:
         yield Fault(
             "clusterIdentifier", "It is missing.", "Write a constant name for the cluster, such as its stack's."
+        )
+
+
+def _encryption(settings: Settings, secret: Collection[str] | None) -> Iterator[Fault]:
+    if settings.amd.registry_credentials and secret is not None and "amd" not in secret:
+        yield Fault(
+            "amd.registryCredentials.password",
+            "It is not encrypted, and whoever can read the file or the state can read it.",
+            "Change the password, and set it with pulumi config set --path amd.registryCredentials.password --secret.",
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from berkelium_infra.errors import UserError
 from berkelium_infra.settings.adoption import RELEASE, Identity, identify
-from berkelium_lab.adopt.stack_file import read_yaml
+from berkelium_lab import stack_files
 
 _SECONDS = 120
 
@@ -45,7 +45,7 @@ def declared(project: Path, stack: str, stack_file: Path | None = None) -> list[
     `stack_file` takes the place of the project's own Pulumi.<stack>.yaml. Raises `AdoptError` with the program's own
     message when its configuration has faults.
     """
-    request = {"project": str(project), "stack": stack, "config": _config(project, stack, stack_file)}
+    request = {"project": str(project), "stack": stack, **_config(project, stack, stack_file)}
     process = subprocess.run(
         # -P: the working directory is not searched for modules.
         [sys.executable, "-P", "-m", "berkelium_lab.adopt.recorder"],
@@ -72,17 +72,11 @@ def _declared(kind: str, identity: Identity, inputs: dict[str, Any]) -> Declared
     return Declared(identity, api_version, name, manifest)
 
 
-def _config(project: Path, stack: str, stack_file: Path | None) -> dict[str, str]:
-    """The configuration as the engine hands it over: the defaults of Pulumi.yaml, then the stack's, all as text."""
-    about = read_yaml(project / "Pulumi.yaml")
-    path = stack_file or project / f"Pulumi.{stack}.yaml"
-    if not path.is_file():
-        known = sorted(each.name.split(".")[1] for each in project.glob("Pulumi.*.yaml"))
-        raise AdoptError(f"there is no {path}; the stacks are {', '.join(known) or 'none'}")
-    prefix = f"{about['name']}:"
-    config = {f"{prefix}{key}": each["default"] for key, each in about["config"].items() if "default" in each}
-    config |= read_yaml(path).get("config") or {}
-    return {key: _text(value) for key, value in config.items()}
+def _config(project: Path, stack: str, stack_file: Path | None) -> dict[str, Any]:
+    """The configuration as the engine hands it over, all as text, and the keys of what is secret in it."""
+    found = stack_files.read(project, stack, stack_file)
+    config = {key if ":" in key else f"{found.prefix}{key}": _text(value) for key, value in found.values.items()}
+    return {"config": config, "secret": [f"{found.prefix}{key}" for key in found.secret]}
 
 
 def _text(value: object) -> str:

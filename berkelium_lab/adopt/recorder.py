@@ -1,9 +1,10 @@
 """Runs the program without an engine and writes down the objects that it declares.
 
-`python -P -m berkelium_lab.adopt.recorder` reads `{"project": …, "stack": …, "config": …}` as JSON from its standard
-input (`config` with the project's prefix, each value as the engine would hand it over) and prints a list of
-`{"type": …, "inputs": …}`. A process of its own, since Pulumi keeps its state in globals and the modules must be the
-project's. A fault of the configuration is printed to standard error, and the exit code is 1.
+`python -P -m berkelium_lab.adopt.recorder` reads `{"project": …, "stack": …, "config": …, "secret": …}` as JSON from
+its standard input (`config` with the project's prefix, each value as the engine would hand it over, and the keys of
+those that hold secrets) and prints a list of `{"type": …, "inputs": …}`. A process of its own, since Pulumi keeps its
+state in globals and the modules must be the project's. A fault of the configuration is printed to standard error, and
+the exit code is 1.
 """
 
 import json
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 
-def record(project: Path, stack: str, config: dict[str, str]) -> list[dict[str, Any]]:
+def record(project: Path, stack: str, config: dict[str, str], secret: list[str]) -> list[dict[str, Any]]:
     """The type and the inputs of every resource that the program in `project` declares for the stack."""
     import pulumi
     from google.protobuf import json_format
@@ -36,7 +37,7 @@ def record(project: Path, stack: str, config: dict[str, str]) -> list[dict[str, 
     answers = Answers()
     name = next(iter(config)).partition(":")[0]
     pulumi.runtime.set_mocks(answers, project=name, stack=stack, preview=False, monitor=Monitor(answers))
-    pulumi.runtime.set_all_config(config)
+    pulumi.runtime.set_all_config(config, secret)
 
     @pulumi.runtime.test
     def program() -> None:
@@ -55,7 +56,7 @@ def main() -> None:
     import pulumi
 
     try:
-        declared = record(Path(request["project"]), request["stack"], request["config"])
+        declared = record(Path(request["project"]), request["stack"], request["config"], request["secret"])
     except pulumi.RunError as error:
         sys.exit(str(error))
     json.dump(declared, sys.stdout)

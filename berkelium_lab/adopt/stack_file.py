@@ -6,22 +6,10 @@ from typing import Any
 
 from ruamel.yaml import YAML, YAMLError
 
-from berkelium_infra.errors import UserError
+from berkelium_lab.stack_files import StackFileError, read_yaml
 
 KEY = "adopt"
 _WIDTH = 100
-
-
-class StackFileError(UserError):
-    """The stack's file cannot be read, or has a form that is not edited by machine."""
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
-    """The file as YAML 1.2, as the engine reads it. Raises `StackFileError`."""
-    try:
-        return _parsed(path.read_text(encoding="utf-8"))
-    except (OSError, YAMLError) as error:
-        raise StackFileError(f"{path} cannot be read: {error}") from None
 
 
 def read_adopt(path: Path, prefix: str) -> dict[str, list[str]]:

@@ -12,13 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from berkelium_infra import catalog, policies
-from berkelium_infra.settings import PROJECT, Settings, Toleration, parse
+from berkelium_infra.settings import PROJECT, Settings, Toleration
 from berkelium_infra.settings.warnings import splits_kubelet_plugin
 from berkelium_lab import fleet as fleets
-from berkelium_lab import wait
+from berkelium_lab import stack_files, wait
 from berkelium_lab.api import Api
 from berkelium_lab.check.findings import Object
 from berkelium_lab.hardware import amd, nvidia
@@ -43,9 +41,7 @@ _NVIDIA_IMAGE = "nvcr.io/nvidia/k8s-dra-driver-gpu:v{version}"
 
 def settings(project: Path = PROJECT) -> Settings:
     """The settings of the stack `lab`. Raises `SettingsError`."""
-    content = yaml.safe_load((project / f"Pulumi.{STACK}.yaml").read_text(encoding="utf-8"))
-    raw = {key.partition(":")[2]: value for key, value in (content.get("config") or {}).items()}
-    return parse(raw, STACK, project)
+    return stack_files.read(project, STACK).settings(project)
 
 
 def warm_up() -> None:

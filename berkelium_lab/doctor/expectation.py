@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from berkelium_infra import policies
 from berkelium_infra.catalog import DEVICE_CLASSES, VENDORS, DeviceClass, Vendor
 from berkelium_infra.errors import UserError
-from berkelium_infra.settings import PROJECT, PolicyMode, Settings, parse
+from berkelium_infra.settings import PROJECT, PolicyMode, Settings
 from berkelium_infra.versions import Chart
+from berkelium_lab import stack_files
 
 
 class ExpectationError(UserError):
-    """What the cluster should be cannot be told; the text names the file or the option."""
+    """What the cluster should be cannot be told; the text names the option."""
 
 
 @dataclass(frozen=True)
@@ -79,16 +79,9 @@ class Expectation:
 
 
 def from_stack(stack: str, modes: Mapping[str, PolicyMode] | None = None, project: Path = PROJECT) -> Expectation:
-    """What the stack file says. Raises `ExpectationError` when there is none, `SettingsError` for its faults."""
-    path = project / f"Pulumi.{stack}.yaml"
-    if not path.is_file():
-        known = sorted(found.name.split(".")[1] for found in project.glob("Pulumi.*.yaml"))
-        raise ExpectationError(f"there is no {path.name} in {project}; the stacks are {', '.join(known) or 'none'}")
-    prefix = f"{_read(project / 'Pulumi.yaml')['name']}:"
-    config = _read(path).get("config") or {}
-    raw = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
-    expectation = Expectation(parse(raw, stack, project), modes or {}, project, f"stack {stack}")
-    return _checked(expectation)
+    """What the stack file says. Raises `StackFileError` when there is none, `SettingsError` for its faults."""
+    settings = stack_files.read(project, stack).settings(project)
+    return _checked(Expectation(settings, modes or {}, project, f"stack {stack}"))
 
 
 def from_defaults(modes: Mapping[str, PolicyMode] | None = None, project: Path = PROJECT) -> Expectation:
@@ -102,13 +95,3 @@ def _checked(expectation: Expectation) -> Expectation:
         if name not in known:
             raise ExpectationError(f"--mode: {name!r} is no policy; the policies are {', '.join(known)}")
     return expectation
-
-
-def _read(path: Path) -> dict[str, Any]:
-    from ruamel.yaml import YAML, YAMLError
-
-    # YAML 1.2 as Pulumi reads it, in which `off` is a word and no boolean.
-    try:
-        return YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, YAMLError) as error:
-        raise ExpectationError(f"{path} cannot be read: {error}") from None

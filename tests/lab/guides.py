@@ -7,10 +7,14 @@ import sys
 from pathlib import Path
 
 
-def commands(page: Path) -> list[str]:
-    """The lines of the page's blocks of commands."""
-    blocks = page.read_text().split("```sh\n")[1:]
-    return [line for block in blocks for line in block.partition("```")[0].splitlines()]
+def commands(page: Path, section: str = "") -> list[str]:
+    """The lines of the page's blocks of commands, or of those under the heading `section`, without comments."""
+    text = page.read_text(encoding="utf-8")
+    if section:
+        text = text.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    blocks = text.split("```sh\n")[1:]
+    lines = [line for block in blocks for line in block.partition("```")[0].splitlines()]
+    return [line.partition("  #")[0].rstrip() for line in lines]
 
 
 def berkelium(project: Path, kubeconfig: Path, line: str) -> None:

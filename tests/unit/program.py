@@ -16,6 +16,7 @@ import pulumi
 from google.protobuf import json_format
 from pulumi.runtime import mocks
 from pulumi.runtime import settings as runtime
+from pulumi.runtime.config import CONFIG, set_all_config
 from pulumi.runtime.stack import Stack
 from ruamel.yaml import YAML
 
@@ -137,11 +138,12 @@ def run(
     remove: tuple[str, ...] = (),
     on_register: list[tuple[str, str]] | None = None,
     configure: Callable[[dict[str, str]], None] = pulumi.runtime.set_all_config,
+    secret: tuple[str, ...] = (),
 ) -> Registered:
     """Run `__main__.py` for a stack with some settings replaced or removed.
 
     Raises what the program raises; `on_register` gets the type and name of every resource also then. `configure` hands
-    the configuration over, by default as to an inline program.
+    the configuration over, by default as to an inline program; `secret` are the settings with something encrypted.
     """
     config = stack_config(stack, overrides)
     for key in remove:
@@ -156,6 +158,7 @@ def run(
         _Mocks(), project="berkelium-infra", stack=stack, preview=False, logger=logger, monitor=monitor
     )
     configure(encoded)
+    set_all_config(CONFIG.get(), [f"berkelium-infra:{key}" for key in secret])
     outputs: dict[str, Any] = {}
 
     @pulumi.runtime.test

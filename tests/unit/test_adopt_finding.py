@@ -15,6 +15,7 @@ from berkelium_lab.adopt import AdoptError, Adoption, Declared, Found, declared,
 from berkelium_lab.adopt.changes import of_object
 from berkelium_lab.adopt.recorded import recorded_in_stack
 from berkelium_lab.api import UNKNOWN_KIND, Api, ApiError
+from berkelium_lab.stack_files import StackFileError
 from tests.unit.program import BINDING, DEVICE_CLASS, DEVICE_CONFIG, NAMESPACE, RELEASE, ROOT
 
 OURS = 'device.driver == "gpu.nvidia.com"'
@@ -280,7 +281,7 @@ def test_a_faulty_stack_file_is_one_message_without_a_traceback(tmp_path: Path) 
 
 
 def test_a_stack_without_a_file_is_answered_with_those_that_have_one() -> None:
-    with pytest.raises(AdoptError, match="the stacks are"):
+    with pytest.raises(StackFileError, match="the stacks are"):
         declared(ROOT, "nowhere")
 
 

@@ -99,5 +99,5 @@ def test_a_file_in_another_form_is_left_alone_and_the_error_shows_what_to_write(
 def test_a_file_that_is_no_yaml_is_one_message(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.prod.yaml"
     file.write_text("config: [")
-    with pytest.raises(StackFileError, match="cannot be read"):
+    with pytest.raises(StackFileError, match="is no YAML"):
         read_adopt(file, PREFIX)

@@ -124,7 +124,7 @@ def test_production_protects_its_classes_and_policies_and_nothing_else() -> None
 
 def test_registry_credentials_are_a_secret_in_the_request_and_named_where_images_are_pulled() -> None:
     credentials = {"server": "registry.example.com", "username": "builder", "password": "open-sesame"}
-    registered = program.run("prod", {"amd": {"registryCredentials": credentials}})
+    registered = program.run("prod", {"amd": {"registryCredentials": credentials}}, secret=("amd",))
     secret = registered[("kubernetes:core/v1:Secret", "amd-driver-registry")]
     assert secret.inputs["metadata"]["namespace"] == "kube-amd-gpu"
     signature = "4dabf18193072939515e22adb298388d"

@@ -1,21 +1,24 @@
 """A stack's configuration: what is read from it, and every fault that stops it."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from berkelium_infra.settings import PolicyMode, Settings, SettingsError, parse, warnings
+from berkelium_infra.settings import PROJECT, PolicyMode, Settings, SettingsError, parse, warnings
 
 GOOD: dict[str, Any] = {"context": "cluster", "clusterIdentifier": "cluster"}
 RESOURCES = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "2Gi"}}
 CLASS = {"name": "big", "selector": 'device.driver == "gpu.nvidia.com"'}
 
 
-def faults(stack: str = "prod", project: Path | None = None, **entries: Any) -> dict[str, str]:
+def faults(
+    stack: str = "prod", project: Path | None = None, secret: Collection[str] | None = None, **entries: Any
+) -> dict[str, str]:
     """The faults of a good configuration with some entries replaced: problem and remedy by key."""
     with pytest.raises(SettingsError) as caught:
-        parse(GOOD | entries, stack, **({"project": project} if project else {}))
+        parse(GOOD | entries, stack, project or PROJECT, secret)
     return {fault.key: f"{fault.problem} {fault.remedy}" for fault in caught.value.faults}
 
 

@@ -1,4 +1,4 @@
-"""The commands of docs/operations.md for a real cluster, by the `pulumi` command line, on an admin's own stack."""
+"""The commands of docs/operations.md and docs/admins.md for a real cluster, by the `pulumi` command line, on an admin's own stack."""
 
 import os
 import re
@@ -45,6 +45,11 @@ def applied(staging: Admin) -> Admin:
     """The stack, applied."""
     staging.run("pulumi up --skip-preview")
     return staging
+
+
+def test_the_everyday_commands_find_nothing_to_do(applied: Admin) -> None:
+    for command in guides.commands(PROJECT / "docs" / "admins.md", "Everyday"):
+        applied.run(command)
 
 
 def test_drift_is_shown_and_mended(applied: Admin, cluster: Lab) -> None:

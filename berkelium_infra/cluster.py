@@ -36,7 +36,7 @@ class Cluster:
         provider = _provider(settings, identity.resource)
         adopt_existing(settings.adopt)
         take_in_unrecorded()
-        policies = AdmissionPolicies("policies", provider, settings)
+        policies = AdmissionPolicies("policies", provider, settings, live=self.live)
         classes = DeviceClasses("device-classes", provider, settings.extra_device_classes, protect=settings.protect)
         # Users' namespaces last of all, and so the first to go: nothing runs there any more when the classes go.
         projects = Namespaces("projects", provider, settings.project_labels, depends_on=[policies, classes])

@@ -1,7 +1,7 @@
 """The live cluster, asked before anything is declared: which cluster it is, and what Helm says it installed there.
 
-The program reads through this and never writes. A preview may go without (see `find`): then nothing that depends on
-the live cluster is checked.
+The program reads through this, and writes nothing but who owns the fields of what it has just created. A preview may
+go without (see `find`): then nothing that depends on the live cluster is checked.
 """
 
 import base64
@@ -9,7 +9,7 @@ import binascii
 import gzip
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote, urlencode, urlsplit
@@ -86,6 +86,10 @@ class Live:
     def dry_run(self, method: str, path: str, body: object, query: Mapping[str, str], content_type: str) -> dict | None:
         """What a write would lead to; the server is told to keep nothing. None when the kind or object is missing."""
         return self._request(method, path, {**query, "dryRun": "All"}, body, content_type)
+
+    def patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> None:
+        """Apply a JSON patch to the object at a path."""
+        self._request("PATCH", path, {}, list(operations), "application/json-patch+json")
 
     def namespace_uid(self, name: str) -> str | None:
         """The UID of a namespace, None when there is no such namespace. That of kube-system is a cluster's identity:

@@ -5,6 +5,7 @@ The client library loads the kubeconfig, authenticates and holds the connections
 """
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+
+_CREATIONS = 5
 
 UNKNOWN_KIND = "UnknownKind"
 """Reason of the `ApiError` (status 404) for a kind that the API server does not serve, a missing CRD for instance."""
@@ -105,9 +108,20 @@ class Api(Connection):
     def create(
         self, obj: Object, dry_run: bool = False, strict: bool = True, warnings: Warnings | None = None
     ) -> Object:
-        """Create `obj`; with `strict`, a field that the API does not know is refused instead of dropped."""
+        """Create `obj`; with `strict`, a field that the API does not know is refused instead of dropped.
+
+        What was refused because a quota's count changed at the same moment is tried again, as the API server asks.
+        """
         query = {"dryRun": "All" if dry_run else None, "fieldValidation": "Strict" if strict else "Warn"}
         path = self.collection(obj["apiVersion"], obj["kind"], self._namespace_of(obj))
+        for attempt in range(1, _CREATIONS):
+            try:
+                with self._served(obj["apiVersion"], obj["kind"]):
+                    return self._send("POST", path, query, obj, JSON, warnings)
+            except ApiError as error:
+                if error.reason != "Conflict":
+                    raise
+                time.sleep(0.1 * attempt)
         with self._served(obj["apiVersion"], obj["kind"]):
             return self._send("POST", path, query, obj, JSON, warnings)
 

@@ -12,9 +12,15 @@ from pulumi_kubernetes.admissionregistration.v1 import (
 
 from berkelium_infra import policies
 from berkelium_infra.components.base import Component
+from berkelium_infra.field_owner import hand_over
+from berkelium_infra.live import Live
 from berkelium_infra.policy_source import bare_pods
 from berkelium_infra.settings import Settings
 from berkelium_infra.typed import arguments
+
+_API = "/apis/admissionregistration.k8s.io/v1"
+POLICIES, BINDINGS = f"{_API}/validatingadmissionpolicies", f"{_API}/validatingadmissionpolicybindings"
+"""Where the API serves them."""
 
 _BARE_PODS_OF = "no-idle-gpu"
 
@@ -28,8 +34,11 @@ class AdmissionPolicies(Component):
         provider: pulumi.ProviderResource,
         settings: Settings,
         depends_on: Sequence[pulumi.Resource] = (),
+        *,
+        live: Live | None = None,
     ) -> None:
         super().__init__(name, provider, depends_on, protect=settings.protect)
+        self._created = {path: hand_over(live, path) for path in (POLICIES, BINDINGS)}
         self.modes = {policy: settings.policy_mode(policy).value for policy in policies.policy_names()}
         for policy_name, mode in self.modes.items():
             self._declare(*policies.load(policy_name, mode, settings.policy_exemptions))
@@ -44,9 +53,13 @@ class AdmissionPolicies(Component):
         name = policy["metadata"]["name"]
         where = f"policies/{name}/policy.yaml"
         declared = ValidatingAdmissionPolicy(
-            name, arguments(ValidatingAdmissionPolicyInitArgs, policy, where), opts=self.options()
+            name,
+            arguments(ValidatingAdmissionPolicyInitArgs, policy, where),
+            opts=self.options(hooks=self._created[POLICIES]),
         )
         if binding is not None:
             ValidatingAdmissionPolicyBinding(
-                name, arguments(ValidatingAdmissionPolicyBindingInitArgs, binding, where), opts=self.options(declared)
+                name,
+                arguments(ValidatingAdmissionPolicyBindingInitArgs, binding, where),
+                opts=self.options(declared, hooks=self._created[BINDINGS]),
             )

@@ -27,13 +27,18 @@ class Component(pulumi.ComponentResource):
         self._protect = protect
         self._hooks = hooks
 
-    def options(self, *after: pulumi.Resource, delete_before_replace: bool = False) -> pulumi.ResourceOptions:
-        """Options of a resource of this part, which also waits for `after`."""
+    def options(
+        self,
+        *after: pulumi.Resource,
+        delete_before_replace: bool = False,
+        hooks: pulumi.ResourceHookBinding | None = None,
+    ) -> pulumi.ResourceOptions:
+        """Options of a resource of this part, which also waits for `after` and has `hooks` beside the part's own."""
         return pulumi.ResourceOptions(
             parent=self,
             provider=self._provider,
             depends_on=[*self._depends_on, *after],
             delete_before_replace=delete_before_replace or None,
             protect=self._protect or None,
-            hooks=self._hooks,
+            hooks=pulumi.ResourceHookBinding.merge(self._hooks, hooks),
         )

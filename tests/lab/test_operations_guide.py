@@ -1,4 +1,4 @@
-"""The commands of docs/operations.md and docs/admins.md for a real cluster, by the `pulumi` command line, on an admin's own stack."""
+"""The commands of the admin's guides for a real cluster, by the `pulumi` command line, on an admin's own stack."""
 
 import os
 import re
@@ -113,6 +113,10 @@ def test_a_guarded_stack_is_destroyed_by_the_program_once_nothing_is_held(labs: 
     api.delete("v1", "Pod", "holder", "my-project")
     until(lambda: not claims_in_use(api), "the claim is given back", 60)
     prod.run(command)
+    assert api.list(*CLASSES) == []
+    prod.run("pulumi config set guardDestroy false")
+    prod.run("pulumi up --skip-preview")
+    prod.run(command.removesuffix(" --run-program"))
     assert api.list(*CLASSES) == []
 
 

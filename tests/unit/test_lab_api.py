@@ -218,6 +218,16 @@ def test_a_request_that_is_told_to_come_back_later_does(api: Api, server: FakeSe
     assert len([request for request in server.requests if request[0] == "POST"]) > 1
 
 
+@pytest.mark.parametrize(("reason", "times"), [("Conflict", 5), ("AlreadyExists", 1)])
+def test_a_creation_that_met_a_changing_quota_is_tried_again(
+    api: Api, server: FakeServer, reason: str, times: int
+) -> None:
+    server.answer("POST", "/api/v1/namespaces/team/pods", {"reason": reason, "message": "not now"}, 409)
+    with pytest.raises(ApiError, match=f"409 {reason}"):
+        api.create(POD)
+    assert len([request for request in server.requests if request[0] == "POST"]) == times
+
+
 def test_a_proxy_of_the_environment_is_not_asked_for_loopback(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

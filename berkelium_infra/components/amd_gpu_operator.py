@@ -11,9 +11,9 @@ from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
 from berkelium_infra.catalog import AMD
 from berkelium_infra.components.base import Component
-from berkelium_infra.components.node_feature_discovery import VENDOR_LABELS
 from berkelium_infra.helm import release
 from berkelium_infra.live import Live
+from berkelium_infra.node_labels import VENDOR_LABELS
 from berkelium_infra.settings import Settings
 from berkelium_infra.settings.types import split_image
 

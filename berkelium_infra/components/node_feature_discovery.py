@@ -6,22 +6,14 @@ import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
-from berkelium_infra.catalog import AMD, MODELS, NVIDIA
+from berkelium_infra.catalog import MODELS
 from berkelium_infra.components.base import Component
 from berkelium_infra.gpu import GpuModel
 from berkelium_infra.helm import release
 from berkelium_infra.live import Live
+from berkelium_infra.node_labels import RULES_NAME, labels
 from berkelium_infra.settings import Settings
 from berkelium_infra.settings.types import split_image
-
-MODEL_LABEL = "berkelium.io/gpu-model"
-DYNAMIC_MIG_LABEL = "berkelium.io/dynamic-mig"
-"""Named after the mode that the stack chose, not after what the hardware could do."""
-
-# What the vendors' charts look for: the NVIDIA chart's node affinity, and the selector of a DeviceConfig.
-VENDOR_LABELS = {NVIDIA: "feature.node.kubernetes.io/pci-10de.present", AMD: "feature.node.kubernetes.io/amd-gpu"}
-
-RULES_NAME = "berkelium-gpus"
 
 
 class NodeFeatureDiscovery(Component):
@@ -73,15 +65,12 @@ def _values(settings: Settings) -> dict[str, object]:
 
 
 def _rule(model: GpuModel, settings: Settings) -> dict[str, object]:
-    labels = {MODEL_LABEL: model.key, VENDOR_LABELS[model.vendor]: "true"}
-    if model.vendor is NVIDIA:
-        labels[DYNAMIC_MIG_LABEL] = "true" if model.key in settings.nvidia.dynamic_mig_models else "false"
     device = {
         "vendor": {"op": "In", "value": [model.vendor.pci_id]},
         "device": {"op": "In", "value": list(model.pci_devices)},
     }
     return {
         "name": model.key,
-        "labels": labels,
+        "labels": labels(model, settings.nvidia.dynamic_mig_models),
         "matchFeatures": [{"feature": "pci.device", "matchExpressions": device}],
     }

@@ -8,9 +8,9 @@ import pulumi
 from berkelium_infra.catalog import CHART_DEVICE_CLASSES
 from berkelium_infra.components import crds
 from berkelium_infra.components.base import Component
-from berkelium_infra.components.node_feature_discovery import DYNAMIC_MIG_LABEL
 from berkelium_infra.helm import release
 from berkelium_infra.live import Live
+from berkelium_infra.node_labels import DYNAMIC_MIG_LABEL
 from berkelium_infra.settings import Settings
 from berkelium_infra.settings.types import split_image
 from berkelium_infra.settings.warnings import splits_kubelet_plugin

@@ -5,14 +5,12 @@ policy files; in place of the releases stand bare pods of the drivers, from whic
 devices. A test compares the two.
 """
 
-import importlib
-import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from berkelium_infra import catalog, policies
+from berkelium_infra import catalog, node_labels, policies
 from berkelium_infra.settings import PROJECT, Settings, Toleration
 from berkelium_infra.settings.warnings import splits_kubelet_plugin
 from berkelium_lab import fleet as fleets
@@ -42,12 +40,6 @@ _NVIDIA_IMAGE = "nvcr.io/nvidia/k8s-dra-driver-gpu:v{version}"
 def settings(project: Path = PROJECT) -> Settings:
     """The settings of the stack `lab`. Raises `SettingsError`."""
     return stack_files.read(project, STACK).settings(project)
-
-
-def warm_up() -> None:
-    """Import in the background what `set_up` will need: Pulumi, which takes as long as a control plane to start."""
-    component = "berkelium_infra.components.node_feature_discovery"
-    threading.Thread(target=importlib.import_module, args=(component,), daemon=True).start()
 
 
 def set_up(api: Api, fleet: fleets.Fleet, chosen: Settings) -> None:
@@ -88,16 +80,10 @@ def _namespaces(chosen: Settings) -> Iterable[Object]:
 
 
 def _labels(fleet: fleets.Fleet, chosen: Settings) -> Iterable[tuple[str, dict[str, str]]]:
-    # Here, since it imports Pulumi, which takes longer than reading a manifest.
-    from berkelium_infra.components.node_feature_discovery import DYNAMIC_MIG_LABEL, MODEL_LABEL, VENDOR_LABELS
-
     for group in fleet.node_groups:
-        model = group.gpu_model
-        if model is None:
+        if group.gpu_model is None:
             continue
-        labels = {MODEL_LABEL: model.key, VENDOR_LABELS[model.vendor]: "true"}
-        if model.vendor is catalog.NVIDIA:
-            labels[DYNAMIC_MIG_LABEL] = str(model.key in chosen.nvidia.dynamic_mig_models).lower()
+        labels = node_labels.labels(group.gpu_model, chosen.nvidia.dynamic_mig_models)
         for name in group.node_names:
             yield name, labels
 

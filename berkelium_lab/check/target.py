@@ -49,7 +49,6 @@ def own_lab(fleet: str | None, report: Report) -> Iterator[Target]:
     with Interrupts() as interrupts:
         try:
             report("starting a lab for this check")
-            stand.warm_up()
             lab.up(fleet)
             api = connect(lab.kubeconfig)
             stand.set_up(api, declared, chosen)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from berkelium_infra import catalog
 from berkelium_infra.catalog import MODELS, Vendor
-from berkelium_infra.components.node_feature_discovery import MODEL_LABEL, RULES_NAME, VENDOR_LABELS
+from berkelium_infra.node_labels import MODEL_LABEL, RULES_NAME, VENDOR_LABELS
 from berkelium_lab.api import Object
 from berkelium_lab.doctor.cluster import Cluster, condition, name_of
 from berkelium_lab.doctor.expectation import Expectation

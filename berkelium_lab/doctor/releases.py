@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from berkelium_infra import versions
-from berkelium_infra.components.node_feature_discovery import DYNAMIC_MIG_LABEL, MODEL_LABEL
+from berkelium_infra.node_labels import DYNAMIC_MIG_LABEL, MODEL_LABEL
 from berkelium_lab.doctor.cluster import CannotLook, Cluster
 from berkelium_lab.doctor.expectation import Expectation, ExpectedRelease
 from berkelium_lab.doctor.finding import Finding, error, info, warning

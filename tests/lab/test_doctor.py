@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from berkelium_infra.catalog import DEVICE_CLASSES, MODELS
-from berkelium_infra.components.node_feature_discovery import RULES_NAME, VENDOR_LABELS
+from berkelium_infra.node_labels import RULES_NAME, VENDOR_LABELS
 from berkelium_lab.api import STRATEGIC_PATCH, Api
 from berkelium_lab.lab import Lab
 from berkelium_lab.wait import NotYet, until

@@ -9,7 +9,7 @@ from typing import Any
 
 from berkelium_infra import policies
 from berkelium_infra.catalog import AMD, DEVICE_CLASSES, MODELS, NVIDIA, GpuModel
-from berkelium_infra.components.node_feature_discovery import RULES_NAME
+from berkelium_infra.node_labels import RULES_NAME
 from berkelium_infra.settings import Settings
 from berkelium_lab.api import UNKNOWN_KIND, ApiError
 from berkelium_lab.doctor.cluster import Cluster

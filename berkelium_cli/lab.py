@@ -221,7 +221,7 @@ def deploy(name: str, charts: str | None, assignments: tuple[str, ...], refresh:
     config = parse_config(assignments)
     from berkelium_lab.workspace import deploy as apply_program
 
-    apply_program(_lab(name), config, charts, _progress, refresh=refresh)
+    apply_program(_lab(name), config, _progress, charts=charts, refresh=refresh)
 
 
 @lab.command()

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from berkelium_infra import claims_held
 from berkelium_infra.catalog import VENDORS
@@ -51,44 +51,45 @@ class DeployResult:
         return set(self.changes) <= {"same"}
 
 
+class Options(TypedDict, total=False):
+    """How the program is applied.
+
+    `charts` replaces the lab's stand-in charts: a directory, `official` or `oci://…`. With `refresh` the state is read
+    from the cluster first. `project` is the checkout, `stack` names the stack file that is taken; `secrets` are
+    settings by path, put into the copy of it encrypted.
+    """
+
+    charts: str | None
+    refresh: bool
+    project: Path
+    stack: str
+    secrets: Mapping[str, str]
+
+
 def deploy(
     lab: Lab,
     settings_overrides: Mapping[str, object] | None = None,
-    charts: str | None = None,
     report: Report | None = None,
-    *,
-    refresh: bool = False,
-    project: Path = PROJECT,
-    stack: str = STACK,
-    secrets: Mapping[str, str] | None = None,
+    **options: Unpack[Options],
 ) -> DeployResult:
     """Apply the program to the lab.
 
-    `settings_overrides` are settings as in the stack file, without prefix, merged over it for this run only. `charts`
-    replaces the lab's stand-in charts: a directory, `official` or `oci://…`. With `refresh` the state is read from the
-    cluster first. `report` gets a line per resource that changes. `stack` names the stack file that is taken;
-    `secrets` are settings by path, put into the copy of it encrypted.
+    `settings_overrides` are settings as in the stack file, without prefix, merged over it for this run only. `report`
+    gets a line per resource that changes.
 
     Raises `LabError`: the lab does not run, another operation does, or the engine failed, with all of its errors.
     """
-    chosen = _Chosen(settings_overrides or {}, charts, refresh, project, stack, secrets or {})
-    return _run(lab, "up", report, chosen)
+    return _run(lab, "up", report, _Chosen(settings_overrides or {}, **options))
 
 
 def preview(
     lab: Lab,
     settings_overrides: Mapping[str, object] | None = None,
-    charts: str | None = None,
     report: Report | None = None,
-    *,
-    refresh: bool = False,
-    project: Path = PROJECT,
-    stack: str = STACK,
-    secrets: Mapping[str, str] | None = None,
+    **options: Unpack[Options],
 ) -> DeployResult:
     """What `deploy` would do, without doing it. Arguments and errors are the same; there are no outputs."""
-    chosen = _Chosen(settings_overrides or {}, charts, refresh, project, stack, secrets or {})
-    return _run(lab, "preview", report, chosen)
+    return _run(lab, "preview", report, _Chosen(settings_overrides or {}, **options))
 
 
 def recover(

@@ -51,15 +51,7 @@ class Bench:
     def state(self, tree: Tree, rounds: list[list[Manifest]]) -> Observation:
         """Apply the tree, wait until its effects have come to rest, and look; the workloads are removed again."""
         with _interruptible():
-            done = workspace.deploy(
-                self._lab,
-                tree.overrides,
-                self._charts,
-                self._report,
-                project=tree.directory,
-                stack=tree.stack,
-                secrets=tree.secrets,
-            )
+            done = workspace.deploy(self._lab, tree.overrides, self._report, **self._options(tree))
         self._report("waiting until labels, rollouts and devices have come to rest")
         try:
             settle(self._api)
@@ -74,17 +66,12 @@ class Bench:
     def forecast(self, tree: Tree) -> Forecast:
         """The engine's preview of the tree against the state that is applied, with the server's dry run."""
         with _interruptible():
-            seen = workspace.preview(
-                self._lab,
-                tree.overrides,
-                self._charts,
-                self._report,
-                project=tree.directory,
-                stack=tree.stack,
-                secrets=tree.secrets,
-            )
+            seen = workspace.preview(self._lab, tree.overrides, self._report, **self._options(tree))
         steps = [Step(operation=m.operation, type=m.type, name=m.name, paths=m.paths) for m in seen.steps]
         return Forecast(counts=seen.changes, steps=steps, text=seen.text.strip())
+
+    def _options(self, tree: Tree) -> workspace.Options:
+        return {"charts": self._charts, "project": tree.directory, "stack": tree.stack, "secrets": tree.secrets}
 
 
 @contextmanager

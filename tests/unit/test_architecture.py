@@ -1,6 +1,8 @@
 """The shape of the tree: which package may import which, and how long a file may be."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,8 +34,13 @@ def test_a_layer_imports_no_layer_above_it(layer: str) -> None:
 
 
 def test_the_catalog_imports_nothing_of_pulumi() -> None:
-    for name in ("catalog.py", "gpu.py", "claims.py", "tables.py"):
+    for name in ("catalog.py", "gpu.py", "claims.py", "tables.py", "node_labels.py"):
         assert not {package for package in imports(ROOT / "berkelium_infra" / name) if package.startswith("pulumi")}
+
+
+def test_a_check_and_a_doctor_do_not_load_pulumi() -> None:
+    code = "import sys, berkelium_lab.check.stand, berkelium_lab.doctor; sys.exit('pulumi' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_the_program_stays_a_few_lines() -> None:

@@ -121,6 +121,14 @@ def test_amds_stand_in_does_not_render_with_the_defaults_that_it_leaves_out() ->
     }
 
 
+def released(chart: str) -> dict[str, Any]:
+    """The values with which the program releases the chart on the production cluster."""
+    (found,) = [
+        each.inputs for each in program.run("prod").of(program.RELEASE).values() if chart in each.inputs["chart"]
+    ]
+    return found["values"]
+
+
 def resources_in(tree: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
     """Every value with the key `resources` that has requests or limits, by path."""
     found = {}
@@ -147,7 +155,7 @@ def resources_in(tree: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
     ],
 )
 def test_every_container_that_values_can_reach_states_cpu_and_memory(chart: str, containers: set[str]) -> None:
-    stated = resources_in(values(chart))
+    stated = resources_in(released(chart))
     assert stated.keys() == containers
     for amounts in stated.values():
         assert {kind: amounts[kind].keys() for kind in amounts} == {
@@ -157,7 +165,7 @@ def test_every_container_that_values_can_reach_states_cpu_and_memory(chart: str,
 
 
 def test_the_init_container_gets_its_resources_from_an_annotation() -> None:
-    orders = values(NVIDIA_CHART)["kubeletPlugin"]["podAnnotations"]
+    orders = released(NVIDIA_CHART)["kubeletPlugin"]["podAnnotations"]
     amounts = json.loads(orders["berkelium.io/postrender-init-resources"])
     assert {kind: sorted(amounts[kind]) for kind in amounts} == {
         "requests": ["cpu", "memory"],

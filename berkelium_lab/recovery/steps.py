@@ -1,13 +1,13 @@
 """The steps of a recovery, each reported when it had something to do."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from berkelium_lab.api import Api
 from berkelium_lab.recovery import helm_records, unrecorded
 from berkelium_lab.recovery.errors import NotRecoverable
-from berkelium_lab.recovery.recorded import Recorded
+from berkelium_lab.recovery.recorded import RELEASE, Recorded
 from berkelium_lab.recovery.unrecorded import Declared
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def reconcile(
     if accepted:
         # The refresh of the `up` that follows finds everything gone, and creates it again.
         return accepted
-    _forget_pending(recorded, api, report)
+    _forget_pending(recorded.releases, api, report)
     _settle_pending(stack, recorded, report)
     return _unrecorded(stack, api, report)
 
@@ -60,8 +60,8 @@ def _accepted(recorded: Recorded, api: Api, report: Report, rebuilt: bool) -> di
     return {ACCEPT: found}
 
 
-def _forget_pending(recorded: Recorded, api: Api, report: Report) -> None:
-    for record in helm_records.pending(api, recorded.releases):
+def _forget_pending(releases: Collection[tuple[str, str]], api: Api, report: Report) -> None:
+    for record in helm_records.pending(api, releases):
         helm_records.forget(api, record)
         report(f"forgot an unfinished Helm revision: {helm_records.described(record)}")
 
@@ -80,7 +80,10 @@ def _called(operation: Any) -> str:
 
 def _unrecorded(stack: "automation.Stack", api: Api, report: Report) -> dict[str, str]:
     """What was created without being recorded: creating it once more would fail, since it exists."""
-    found = [each for each in _declared(stack) if each.exists(api)]
+    declared = _declared(stack)
+    # The engine outlives its provider: it saw a creation fail, and keeps no record of it.
+    _forget_pending([(each.namespace, each.name) for each in declared if each.type == RELEASE], api, report)
+    found = [each for each in declared if each.exists(api)]
     for each in found:
         report(f"taking in what was created but not recorded: {each}")
     return {TAKE_IN: json.dumps(unrecorded.by_resource(found))} if found else {}

@@ -1,9 +1,11 @@
 """Recovery: kills at seeded points, a wiped cluster, a wrong one, and one that does not answer."""
 
+import gzip
 import json
 import shutil
 import socket
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,9 +42,16 @@ def expected(undisturbed: Lab) -> world.World:
 
 
 @pytest.fixture(scope="module")
-def struck(labs: LabFactory) -> Lab:
-    """A lab of these tests' own, which they kill parts of."""
+def own(labs: LabFactory) -> Lab:
+    """A lab of these tests' own."""
     return labs.up("struck")
+
+
+@pytest.fixture
+def struck(own: Lab) -> Lab:
+    """That lab with the program applied; a test damages it and mends it again."""
+    workspace.deploy(own)
+    return own
 
 
 def unlike(lab: Lab, expected: world.World, settings: killing.Settings | None = None) -> list[str]:
@@ -51,8 +60,9 @@ def unlike(lab: Lab, expected: world.World, settings: killing.Settings | None = 
 
 
 def test_a_first_deployment_that_was_killed_recovers_to_what_an_undisturbed_one_makes(
-    struck: Lab, expected: world.World
+    labs: LabFactory, expected: world.World
 ) -> None:
+    struck = labs.up("begun")
     (point,) = killing.points(SEED, "everything", 1, 24)
     outcome = killing.trial(struck, point, {}, PROJECT, expected)
     assert outcome.struck, f"{point} came too late: {outcome.deployment}"
@@ -78,6 +88,24 @@ def test_objects_and_a_release_that_the_state_does_not_know_are_taken_in_and_not
     assert before
     assert after
     assert before["metadata"]["uid"] == after["metadata"]["uid"]
+    assert not unlike(struck, expected)
+
+
+def test_a_first_installation_that_died_with_the_provider_is_begun_again(struck: Lab, expected: world.World) -> None:
+    """The engine saw it fail and recorded nothing; what is left is Helm's record of an installation in progress."""
+    forget(struck, "Release::amd-gpu-operator", "DeviceConfig::berkelium-amd")
+    api = connect(struck.kubeconfig)
+    (record,) = api.list("v1", "Secret", "kube-amd-gpu", label_selector="owner=helm,status=deployed")
+    unfinished = json.loads(gzip.decompress(b64decode(b64decode(record["data"]["release"]))))
+    unfinished["info"]["status"] = "pending-install"
+    packed = b64encode(b64encode(gzip.compress(json.dumps(unfinished).encode()))).decode()
+    change = {"metadata": {"labels": {"status": "pending-install"}}, "data": {"release": packed}}
+    api.patch("v1", "Secret", record["metadata"]["name"], change, "kube-amd-gpu")
+    lines: list[str] = []
+    workspace.recover(struck, report=lines.append)
+    told = "forgot an unfinished Helm revision: kube-amd-gpu/amd-gpu-operator revision 1 (pending-install)"
+    assert told in lines, lines
+    assert world.revisions(api)["amd-gpu-operator"] == ["deployed"]
     assert not unlike(struck, expected)
 
 

@@ -88,8 +88,12 @@ def trial(lab: Lab, point: Point, settings: Settings, project: Path, expected: w
     """Strike, recover, and compare with an undisturbed run."""
     struck, ended = strike(lab, point, settings, project)
     lines: list[str] = []
-    recovered(lab, settings, project, lines.append)
-    return Outcome(point, struck, ended, tuple(lines), tuple(compared(lab, settings, project, expected)))
+    try:
+        recovered(lab, settings, project, lines.append)
+        found = compared(lab, settings, project, expected)
+    except LabError as error:
+        found = [f"not recovered: {error}"]
+    return Outcome(point, struck, ended, tuple(lines), tuple(found))
 
 
 def compared(lab: Lab, settings: Settings, project: Path, expected: world.World) -> list[str]:

@@ -1,5 +1,7 @@
 """Teardown: refused under running work, in order, without hanging, and only what is the stack's own."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from berkelium_lab import workspace
@@ -26,20 +28,26 @@ FOREIGN = {
 
 
 @pytest.fixture(scope="module")
-def stack(labs: LabFactory) -> Lab:
-    """A lab with the program applied, which the last of these tests takes away."""
-    labs.deployed("operations")
-    return labs.named("operations")
+def own(labs: LabFactory) -> Lab:
+    """A lab of these tests' own."""
+    return labs.up("operations")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
+def stack(own: Lab) -> Lab:
+    """That lab with the program applied, which a test may take away."""
+    workspace.deploy(own)
+    return own
+
+
+@pytest.fixture
 def cluster(stack: Lab) -> Api:
     """The API of that lab."""
     return connect(stack.kubeconfig)
 
 
-@pytest.fixture(scope="module")
-def claim(cluster: Api) -> str:
+@pytest.fixture
+def claim(cluster: Api) -> Iterator[str]:
     """The name of a claim that a running pod holds."""
     cluster.create(holder())
 
@@ -49,7 +57,9 @@ def claim(cluster: Api) -> str:
                 return claim["metadata"]["name"]
         raise NotYet(str((cluster.get("v1", "Pod", "holder", PROJECT) or {}).get("status")))
 
-    return until(held, "the pod holds a claim", 60)
+    yield until(held, "the pod holds a claim", 60)
+    cluster.delete("v1", "Pod", "holder", PROJECT)
+    until(lambda: not cluster.list("resource.k8s.io/v1", "ResourceClaim", PROJECT), "the claim is given back", 60)
 
 
 def holder() -> dict:
@@ -106,10 +116,11 @@ def test_a_protected_stack_keeps_its_classes_and_policies(stack: Lab, cluster: A
     workspace.deploy(stack)
 
 
+@pytest.mark.usefixtures("claim")
 def test_destroy_goes_on_when_told_to_the_users_first_the_classes_last_and_nothing_hangs(
     stack: Lab, cluster: Api
 ) -> None:
-    cluster.create(FOREIGN)
+    cluster.apply(FOREIGN)
     lines: list[str] = []
     result = workspace.destroy(stack, report=lines.append, held_claims=True)
     assert set(result.changes) == {"delete"}

@@ -87,6 +87,8 @@ def _show(found: "Drift") -> None:
             click.echo(f"    {difference.path}")
             click.echo(f"      - {_shown(difference.declared)}")
             click.echo(f"      + {_shown(difference.found)}")
+        if finding.removal:
+            click.echo(f"    applying the stack leaves what was added; remove it by\n      {finding.removal}")
     count = len(found.findings)
     click.echo(
         f"{found.server}: {count or 'no'} {'object has' if count == 1 else 'objects have'} drifted, "

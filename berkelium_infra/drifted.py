@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -25,6 +25,10 @@ _APPLY = {"fieldManager": "berkelium-drift", "force": "true"}
 _ABSENT = None
 
 
+Pointer = tuple[str | int, ...]
+"""Where a field is in the live object: keys, and positions in lists."""
+
+
 @dataclass(frozen=True)
 class Change:
     """A field that differs: its dotted path, what the release says and what is there, None for nothing."""
@@ -32,6 +36,7 @@ class Change:
     path: str
     declared: Any
     found: Any
+    pointer: Pointer = field(default=(), compare=False)
 
     @property
     def added(self) -> bool:
@@ -101,17 +106,20 @@ def digest(drifted: list[Drifted], revision: int) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:8]
 
 
-def changes(declared: Any, found: Any, path: str = "") -> Iterator[Change]:
+def changes(declared: Any, found: Any, path: str = "", pointer: Pointer = ()) -> Iterator[Change]:
     """The fields in which two values differ; lists of named entries are compared by name."""
     if isinstance(declared, Mapping) and isinstance(found, Mapping):
         for key in sorted({*declared, *found}):
-            yield from changes(declared.get(key), found.get(key), f"{path}.{key}" if path else str(key))
+            below = f"{path}.{key}" if path else str(key)
+            yield from changes(declared.get(key), found.get(key), below, (*pointer, key))
     elif _named(declared) and _named(found):
         left, right = ({entry["name"]: entry for entry in each} for each in (declared, found))
+        places = {name: place for place, name in enumerate(right)}
         for name in [*left, *(name for name in right if name not in left)]:
-            yield from changes(left.get(name), right.get(name), f"{path}[{name}]")
+            below = (*pointer, places.get(name, len(places)))
+            yield from changes(left.get(name), right.get(name), f"{path}[{name}]", below)
     elif declared != found:
-        yield Change(path, declared, found)
+        yield Change(path, declared, found, pointer)
 
 
 def _named(value: Any) -> bool:

@@ -1,6 +1,7 @@
 """Drift: what was changed by hand is shown with old and new, and mended by the program, inside Helm releases too."""
 
 import json
+import shlex
 import subprocess
 import sys
 from typing import Any
@@ -109,6 +110,21 @@ def test_a_daemonset_of_a_release_that_was_deleted_is_shown_and_comes_back(stack
     workspace.deploy(stack)
     assert _plugin(cluster)
     assert workspace.deploy(stack).unchanged
+
+
+def test_a_field_that_was_added_to_a_class_is_shown_with_the_command_that_removes_it(stack: Lab, cluster: Api) -> None:
+    cluster.patch(*CLASSES, "mig.nvidia.com", {"spec": {"extendedResourceName": "example.com/by-hand"}})
+    code, found = drift(stack)
+    assert code == 1
+    (finding,) = found.findings
+    assert [(each.path, each.declared, each.found) for each in finding.differences] == [
+        ("spec.extendedResourceName", None, "example.com/by-hand")
+    ]
+    assert finding.removal
+    *command, operations = shlex.split(finding.removal)
+    assert command == ["kubectl", "patch", "deviceclass", "mig.nvidia.com", "--type=json", "-p"]
+    cluster.patch(*CLASSES, "mig.nvidia.com", json.loads(operations), content_type=JSON_PATCH)
+    assert drift(stack)[1].findings == ()
 
 
 def test_a_rolling_restart_is_no_drift(stack: Lab, cluster: Api) -> None:

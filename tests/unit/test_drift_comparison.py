@@ -1,5 +1,7 @@
 """Drift: what counts as one, and which of it the program itself puts back."""
 
+import json
+import shlex
 from typing import Any
 
 from berkelium_infra.drifted import Change, Drifted, changes, digest
@@ -70,3 +72,30 @@ def test_encrypted_values_of_a_state_are_not_compared() -> None:
         "stringData": {},
         "l": [{}],
     }
+
+
+def test_what_was_added_is_removed_from_the_end_by_escaped_pointers() -> None:
+    declared = {"spec": {"hard": {"cpu": "1"}, "items": [{"name": "a"}]}}
+    found = {
+        "spec": {
+            "hard": {"cpu": "2", "requests.nvidia.com/h100": "3"},
+            "items": [{"name": "b"}, {"name": "a"}, {"name": "c"}],
+        }
+    }
+    drifted = Drifted("ResourceQuota", "team", "project-quota", tuple(changes(declared, found)))
+    removal = Finding.of(drifted).removal
+    assert removal
+    *command, operations = shlex.split(removal)
+    assert command[:6] == ["kubectl", "patch", "resourcequota", "project-quota", "--namespace", "team"]
+    assert [(each["op"], each["path"]) for each in json.loads(operations)] == [
+        ("remove", "/spec/items/2"),
+        ("remove", "/spec/items/0"),
+        ("remove", "/spec/hard/requests.nvidia.com~1h100"),
+    ]
+
+
+def test_nothing_is_to_be_removed_where_a_value_was_only_changed_or_a_release_puts_it_back() -> None:
+    changed = Drifted("DeviceClass", "", "x", tuple(changes({"a": 1}, {"a": 2})))
+    added = Drifted("DaemonSet", "d", "x", tuple(changes({}, {"a": 2})))
+    assert Finding.of(changed).removal is None
+    assert Finding.of(added, "release").removal is None

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from bench import policies
+from bench import commands, policies
 from berkelium_lab import examples, workspace
 from berkelium_lab.api import connect
 from berkelium_lab.lab import Lab
@@ -43,6 +43,7 @@ def _round(lab: Lab) -> dict[str, float]:
         component.memory_mib or 0 for component in lab.status().components if component.name != "hardware"
     )
     examples.delete(api, documented)
+    found |= dict(commands.measured(lab))
     found["second deployment, nothing to do"] = _seconds(lambda: workspace.deploy(lab))
     found["destroy"] = _seconds(lambda: workspace.destroy(lab))
     return found

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import psutil
 
-from berkelium_lab import processes, state, workspace
+from berkelium_lab import processes, state, wait, workspace
 from berkelium_lab.api import connect
 from berkelium_lab.errors import LabError
 from berkelium_lab.lab import Lab
+from berkelium_lab.wait import NotYet
 from tests.soak import world
 
 TARGETS = ("engine", "provider", "everything", "kube-apiserver", "etcd")
 """`engine` is the Pulumi program, whose provider then goes on alone; `everything` is the whole tree of processes."""
 
-ALIVE_AFTER_KILL_SECONDS = 120
+CONTROLLERS_SECONDS = 60
 
 Settings = Mapping[str, object]
 
@@ -99,7 +100,7 @@ def trial(lab: Lab, point: Point, settings: Settings, project: Path, expected: w
 def compared(lab: Lab, settings: Settings, project: Path, expected: world.World) -> list[str]:
     """How the lab differs from the undisturbed run, and from what the program declares."""
     api = connect(lab.kubeconfig)
-    found = world.differences(expected, {**world.recorded(lab), **world.live(api)})
+    found = settled(lambda: world.differences(expected, {**world.recorded(lab), **world.live(api)}))
     for release, statuses in world.revisions(api).items():
         if statuses.count("deployed") != 1 or any(status.startswith("pending") for status in statuses):
             found.append(f"release {release} has revisions {statuses}")
@@ -107,6 +108,21 @@ def compared(lab: Lab, settings: Settings, project: Path, expected: world.World)
     if not preview.unchanged:
         found.append(f"a preview with a refresh finds {preview.changes}")
     return found
+
+
+def settled(differences: Callable[[], list[str]]) -> list[str]:
+    """The differences that remain once the controllers, which are not the engine's, have had time to catch up."""
+
+    def none_left() -> bool:
+        if found := differences():
+            raise NotYet(f"{len(found)} differences")
+        return True
+
+    try:
+        wait.until(none_left, "the cluster is as expected", CONTROLLERS_SECONDS, interval=1)
+    except TimeoutError:
+        return differences()
+    return []
 
 
 def _kill(lab: Lab, target: str) -> bool:

@@ -1,13 +1,10 @@
 """What the program registers, for each stack: names, specs, order, provider, outputs."""
 
-import json
 from typing import Any
 
-import pulumi
 import pytest
 import yaml
 
-from berkelium_infra import policies
 from berkelium_infra.catalog import DEVICE_CLASSES, MODELS
 from berkelium_infra.policies import policy_names
 from tests.unit import program
@@ -252,55 +249,6 @@ def test_a_vendor_that_is_switched_off_is_not_installed_but_its_classes_stay() -
     assert len(registered.of(DEVICE_CLASS)) == 8
 
 
-@pytest.mark.parametrize(("mode", "actions"), [("warn", ["Warn", "Audit"]), ("deny", ["Deny", "Audit"])])
-def test_bare_pods_with_an_idle_gpu_are_refused_or_warned_of_where_the_stack_says_so(
-    mode: str, actions: list[str]
-) -> None:
-    registered = program.run("prod", {"bareGpuPods": mode})
-    binding = registered[BINDING, "no-idle-gpu-bare-pods"]
-    assert binding.inputs["spec"]["validationActions"] == actions
-    assert registered.outputs["policies"]["no-idle-gpu-bare-pods"] == mode
-
-
-def test_both_policies_of_the_documentation_are_declared_and_bound(stack: Registered) -> None:
-    assert set(stack.of(POLICY)) == set(stack.of(BINDING)) == {"no-idle-gpu", "require-resources"}
-
-
-@pytest.mark.parametrize("name", policy_names())
-@pytest.mark.parametrize(
-    ("mode", "actions"), [("deny", ["Deny", "Audit"]), ("warn", ["Warn", "Audit"]), ("audit", ["Audit"])]
-)
-def test_a_mode_becomes_the_actions_of_the_binding(name: str, mode: str, actions: list[str]) -> None:
-    registered = program.run("prod", {"policies": {name: mode}})
-    spec = registered[BINDING, name].inputs["spec"]
-    assert spec["validationActions"] == actions
-    assert spec["policyName"] == name
-
-
-@pytest.mark.parametrize("name", policy_names())
-def test_a_policy_that_is_off_has_no_binding(name: str) -> None:
-    registered = program.run("prod", {"policies": {name: "off"}})
-    assert (POLICY, name) in registered.resources
-    assert (BINDING, name) not in registered.resources
-
-
-@pytest.mark.parametrize("name", policy_names())
-def test_system_stack_and_named_namespaces_are_exempt_by_name(name: str) -> None:
-    registered = program.run("prod", {"exemptNamespaces": ["monitoring"]})
-    selector = registered[BINDING, name].inputs["spec"]["matchResources"]["namespaceSelector"]
-    (expression,) = [e for e in selector["matchExpressions"] if e["key"] == "kubernetes.io/metadata.name"]
-    assert expression["operator"] == "NotIn"
-    assert expression["values"] == sorted(
-        ["kube-system", "kube-public", "kube-node-lease", "monitoring", *STACK_NAMESPACES]
-    )
-
-
-@pytest.mark.parametrize("name", policy_names())
-def test_a_policy_is_declared_exactly_as_its_file_says(prod: Registered, name: str) -> None:
-    policy, _ = yaml.safe_load_all((ROOT / f"policies/{name}/policy.yaml").read_text())
-    assert prod[POLICY, name].inputs == policy
-
-
 def test_the_stack_namespaces_admit_privileged_drivers_and_those_of_users_are_plain(stack: Registered) -> None:
     namespaces = {name: resource.inputs["metadata"].get("labels", {}) for name, resource in stack.of(NAMESPACE).items()}
     assert set(namespaces) == {*STACK_NAMESPACES, "my-project"}
@@ -339,38 +287,3 @@ def test_an_extra_device_class_is_declared_beside_those_of_the_catalog() -> None
     }
     assert registered.waits(NVIDIA, (DEVICE_CLASS, "any-nvidia"))
     assert registered.outputs["deviceClasses"]["any-nvidia"] == "example.com/any"
-
-
-def test_bad_settings_stop_the_program_with_one_message_before_anything_is_registered() -> None:
-    registered: list[Any] = []
-    with pytest.raises(pulumi.RunError) as caught:
-        program.run(
-            "prod", {"nvidia": {"drverRoot": "/", "featureGates": {"MPSSupport": True}}}, on_register=registered
-        )
-    assert "nvidia.drverRoot" in str(caught.value)
-    assert "nvidia.featureGates.MPSSupport" in str(caught.value)
-    assert {type_ for type_, _ in registered} <= {"pulumi:pulumi:Stack"}
-
-
-def test_the_configuration_is_read_as_well_where_the_command_line_puts_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def in_the_environment(config: dict[str, str]) -> None:
-        pulumi.runtime.set_all_config({})
-        monkeypatch.setenv("PULUMI_CONFIG", json.dumps(config))
-
-    registered = program.run("prod", {"nvidia": {"driverRoot": "/x"}}, configure=in_the_environment)
-    assert registered[NVIDIA].inputs["values"]["nvidiaDriverRoot"] == "/x"
-
-
-def test_a_broken_policy_file_is_one_message_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: Any, **__: Any) -> None:
-        raise policies.PolicyError("policies/x/policy.yaml must hold one policy")
-
-    monkeypatch.setattr(policies, "load", broken)
-    with pytest.raises(pulumi.RunError, match=r"^policies/x/policy\.yaml must hold one policy$"):
-        program.run("prod")
-
-
-@pytest.mark.parametrize("name", ["staging", "prod"])
-def test_staging_and_prod_are_refused_without_a_context(name: str) -> None:
-    with pytest.raises(pulumi.RunError, match=r"context: It is missing"):
-        program.run(name, remove=("context",))

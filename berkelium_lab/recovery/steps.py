@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from berkelium_lab.api import Api
-from berkelium_lab.recovery import helm_records, unrecorded
+from berkelium_lab.recovery import definitions, helm_records, unrecorded
 from berkelium_lab.recovery.errors import NotRecoverable
 from berkelium_lab.recovery.recorded import RELEASE, Recorded
 from berkelium_lab.recovery.unrecorded import Declared
@@ -40,6 +40,7 @@ def reconcile(
     if accepted:
         # The refresh of the `up` that follows finds everything gone, and creates it again.
         return accepted
+    _serve_definitions(api, report)
     _forget_pending(recorded.releases, api, report)
     _settle_pending(stack, recorded, report)
     return _unrecorded(stack, api, report)
@@ -58,6 +59,12 @@ def _accepted(recorded: Recorded, api: Api, report: Report, rebuilt: bool) -> di
         )
     report(f"the stack belongs to the rebuilt cluster {found} from now on; before, to {recorded.cluster}")
     return {ACCEPT: found}
+
+
+def _serve_definitions(api: Api, report: Report) -> None:
+    if names := definitions.unserved(api):
+        definitions.establish(api, names)
+        report(f"had the API server serve what it was killed over: {', '.join(names)}")
 
 
 def _forget_pending(releases: Collection[tuple[str, str]], api: Api, report: Report) -> None:

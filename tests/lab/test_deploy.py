@@ -58,8 +58,10 @@ def first(empty: Lab, project: Path, before: set[tuple[str, str]]) -> DeployResu
 
 
 @pytest.fixture
-def applied(empty: Lab, first: DeployResult) -> Lab:  # noqa: ARG001
-    """The lab with the program applied."""
+def applied(empty: Lab, project: Path, first: DeployResult) -> Lab:  # noqa: ARG001
+    """The lab with the program applied, whatever a test before has left of it."""
+    if not connect(empty.kubeconfig).get("v1", "Namespace", "my-project"):
+        workspace.deploy(empty, project=project)
     return empty
 
 

@@ -84,8 +84,12 @@ def test_a_run_that_was_killed_is_recovered_by_one_command(applied: Admin) -> No
     applied.run("pulumi config rm --path nvidia.driverRoot")
 
 
-def test_a_rebuilt_cluster_is_refused_until_it_is_named_and_then_built_again(applied: Admin, labs: LabFactory) -> None:
+def test_a_rebuilt_cluster_is_refused_until_it_is_named_and_then_built_again(labs: LabFactory, tmp_path: Path) -> None:
     (command,) = guides.commands(GUIDE, "A rebuilt cluster")
+    lab = labs.up("wiped")
+    applied = Admin.of(lab, tmp_path, "staging")
+    applied.run("pulumi up --skip-preview")
+    lab.down()
     rebuilt = labs.up("rebuilt")
     applied.use(rebuilt)
     for operation in ("pulumi preview", "pulumi up --skip-preview", "pulumi destroy --run-program"):

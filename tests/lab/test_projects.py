@@ -277,6 +277,7 @@ def test_the_namespace_has_the_labels(api: Api) -> None:
 def test_a_refresh_finds_the_amounts_as_they_were_written(api: Api, labs: LabFactory) -> None:
     assert api
     lab = labs.named("projects")
+    workspace.deploy(lab, SETTINGS)
     assert workspace.preview(lab, SETTINGS, refresh=True).unchanged
     assert workspace.deploy(lab, SETTINGS).unchanged
 

@@ -14,11 +14,12 @@ import pytest
 import yaml
 
 from berkelium_lab import workspace
-from berkelium_lab.api import connect
+from berkelium_lab.api import ApiError, connect
 from berkelium_lab.engine_home import Home
 from berkelium_lab.errors import LabError
 from berkelium_lab.lab import Lab
 from berkelium_lab.project_copy import PROJECT
+from tests.lab import etcd
 from tests.lab.labs import LabFactory
 from tests.lab.test_drift import berkelium
 from tests.soak import killing, world
@@ -109,6 +110,22 @@ def test_a_first_installation_that_died_with_the_provider_is_begun_again(struck:
     assert not unlike(struck, expected)
 
 
+def test_a_definition_that_the_api_server_died_over_is_served_again(struck: Lab, expected: world.World) -> None:
+    def not_established(crd: dict[str, Any]) -> None:
+        (condition,) = [each for each in crd["status"]["conditions"] if each["type"] == "Established"]
+        condition |= {"status": "False", "reason": "Installing"}
+
+    killing.kill(struck, "kube-apiserver")
+    etcd.rewrite(struck, f"{etcd.CRDS}/deviceconfigs.amd.com", not_established)
+    struck.up()
+    with pytest.raises(ApiError, match="serves no kind 'DeviceConfig'"):
+        connect(struck.kubeconfig).list("amd.com/v1alpha1", "DeviceConfig")
+    lines: list[str] = []
+    workspace.recover(struck, report=lines.append)
+    assert "had the API server serve what it was killed over: deviceconfigs.amd.com" in lines, lines
+    assert not unlike(struck, expected)
+
+
 @pytest.mark.parametrize("target", ["engine", pytest.param("kube-apiserver", marks=pytest.mark.long)])
 def test_an_upgrade_that_was_killed_recovers_to_what_was_asked_for(struck: Lab, target: str) -> None:
     settings = NEW if target == "engine" else {}
@@ -148,9 +165,10 @@ def test_a_wiped_cluster_is_built_again_from_the_old_state_by_one_command(wiped:
     assert workspace.deploy(wiped).unchanged
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def wiped(labs: LabFactory, undisturbed: Lab) -> Lab:
     """A new, empty cluster with another address and other certificates, and the state of the old one."""
+    labs.named("wiped").down()
     lab = labs.up("wiped")
     for part in ("pulumi", "project"):
         shutil.copytree(undisturbed.directory / part, lab.directory / part, symlinks=True)

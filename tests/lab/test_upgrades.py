@@ -250,9 +250,9 @@ def test_the_upgrade_is_explained_and_says_that_nothing_leads_back(nvidia: Passa
     assert any("25.12.0 to 0.4.1: there is no way back" in warning for warning in nvidia.result.warnings)
 
 
-@pytest.mark.usefixtures("nvidia")
-def test_after_it_nothing_is_left_to_do_and_a_refresh_finds_no_difference(rehearsal: Rehearsal) -> None:
-    assert workspace.preview(rehearsal.lab, UPGRADED, refresh=True, project=rehearsal.project).unchanged
+@pytest.mark.usefixtures("amd")
+def test_after_both_nothing_is_left_to_do_and_a_refresh_finds_no_difference(rehearsal: Rehearsal) -> None:
+    assert workspace.preview(rehearsal.lab, BOTH, refresh=True, project=rehearsal.project).unchanged
 
 
 @pytest.mark.usefixtures("nvidia")

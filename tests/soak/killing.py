@@ -65,7 +65,7 @@ def strike(lab: Lab, point: Point, settings: Settings, project: Path) -> tuple[b
     def report(line: str) -> None:
         seen.append(line)
         if len(seen) == point.line:
-            killers.append(threading.Timer(point.moment, lambda: _kill(lab, point.target) and struck.set()))
+            killers.append(threading.Timer(point.moment, lambda: _strike(lab, point.target) and struck.set()))
             killers[0].start()
 
     try:
@@ -125,14 +125,20 @@ def settled(differences: Callable[[], list[str]]) -> list[str]:
     return []
 
 
-def _kill(lab: Lab, target: str) -> bool:
+def kill(lab: Lab, target: str) -> bool:
+    """Kill the target (SIGKILL); whether there was one."""
     victims = list(_victims(lab, target))
     for victim in victims:
         victim.kill()
     psutil.wait_procs(victims, 10)
+    return bool(victims)
+
+
+def _strike(lab: Lab, target: str) -> bool:
+    struck = kill(lab, target)
     if target not in ("engine", "provider", "everything"):
         lab.up()
-    return bool(victims)
+    return struck
 
 
 def _victims(lab: Lab, target: str) -> Iterator[psutil.Process]:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from berkelium_lab.api import Api, connect
-from tests.lab.hardware.hand_made import HARDWARE, choose
+from berkelium_lab.wait import until
+from tests.lab.hardware.hand_made import HARDWARE, SECONDS, choose
 from tests.lab.labs import LabFactory, fresh_namespace
 
 
@@ -21,3 +22,4 @@ def namespace(api: Api) -> Iterator[str]:
         yield name
         for node in HARDWARE:
             choose(api, node, None)
+        until(lambda: not api.list("resource.k8s.io/v1", "ResourceSlice"), "no slices any more", SECONDS)

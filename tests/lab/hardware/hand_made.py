@@ -18,6 +18,7 @@ CHARTS = Path(fleets.__file__).parent / "charts"
 HARDWARE = inventory(fleets.load("berkelium"))
 NODE = "hardware-test"
 """Label by which a test puts its pods on a node."""
+CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 
 def choose(api: Api, node: str, value: str | None) -> None:
@@ -100,6 +101,20 @@ def crds(api: Api, chart: str) -> list[str]:
             api.apply(crd)
             names.append(crd["metadata"]["name"])
     return names
+
+
+def without_crds(api: Api, names: list[str]) -> None:
+    """Removes the CRDs, and waits until they are gone: while one goes, nothing of its kind can be created."""
+    for name in names:
+        api.delete(*CRD, name)
+
+    def gone() -> bool:
+        for name in names:
+            if left := api.get(*CRD, name):
+                raise NotYet(f"{name}: {left['status']['conditions']}")
+        return True
+
+    until(gone, "the definitions are gone", 60)
 
 
 def served(api: Api, api_version: str, kind: str) -> None:

@@ -17,6 +17,7 @@ from tests.lab.hardware.hand_made import (
     slices,
     until_none,
     until_shape,
+    without_crds,
 )  # fmt: skip
 
 
@@ -36,8 +37,7 @@ def nfd(api: Api, namespace: str) -> Iterator[str]:
     api.create(binding)
     yield namespace
     api.delete(binding["apiVersion"], binding["kind"], namespace)
-    for name in names:
-        api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
+    without_crds(api, names)
 
 
 def nfd_labels(role: str) -> dict[str, str]:
@@ -107,8 +107,7 @@ def amd(api: Api, namespace: str) -> Iterator[str]:
     for config in api.list("amd.com/v1alpha1", "DeviceConfig", namespace):
         api.delete("amd.com/v1alpha1", "DeviceConfig", config["metadata"]["name"], namespace)
     until(lambda: not api.list("amd.com/v1alpha1", "DeviceConfig", namespace), "no DeviceConfig any more", SECONDS)
-    for name in names:
-        api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
+    without_crds(api, names)
 
 
 def device_config(namespace: str, **changes: Any) -> dict[str, Any]:

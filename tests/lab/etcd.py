@@ -1,0 +1,30 @@
+"""A lab's etcd, read and written behind the API server's back."""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from typing import Any
+
+import urllib3
+
+from berkelium_lab import state
+from berkelium_lab.credentials import Credentials
+from berkelium_lab.lab import Lab
+
+CRDS = "/registry/apiextensions.k8s.io/customresourcedefinitions"
+
+
+def rewrite(lab: Lab, key: str, edit: Callable[[dict[str, Any]], None]) -> None:
+    """Edit in place the object under a key; it must be of a kind that is stored as JSON, as CRDs and their objects."""
+    current = state.load(lab.directory)
+    assert current
+    files = Credentials(lab.directory)
+    pool = urllib3.PoolManager(
+        ca_certs=str(files.authority), cert_file=str(files.etcd_certificate), key_file=str(files.etcd_key)
+    )
+    url, encoded = f"https://127.0.0.1:{current.ports['etcd']}/v3/kv", b64encode(key.encode()).decode()
+    found = pool.request("POST", f"{url}/range", json={"key": encoded}).json()
+    obj = json.loads(b64decode(found["kvs"][0]["value"]))
+    edit(obj)
+    value = b64encode(json.dumps(obj).encode()).decode()
+    assert pool.request("POST", f"{url}/put", json={"key": encoded, "value": value}).status == 200

@@ -41,6 +41,24 @@ def kubernetes_version(cluster: Cluster, expectation: Expectation) -> Iterator[F
 
 
 @examination
+def served_definitions(cluster: Cluster, expectation: Expectation) -> Iterator[Finding]:  # noqa: ARG001
+    """Whether every CustomResourceDefinition that was accepted is served."""
+    for crd in cluster.list("apiextensions.k8s.io/v1", "CustomResourceDefinition"):
+        conditions = (crd.get("status") or {}).get("conditions") or []
+        cut_off = [each for each in conditions if each["type"] == "Established" and each.get("reason") == "Installing"]
+        name = crd["metadata"]["name"]
+        for condition in cut_off:
+            yield error(
+                "definition-not-served",
+                f"customresourcedefinition/{name}",
+                f"The API server accepted {name} and does not serve it: it was killed in between, and does not take "
+                "that up again by itself.",
+                f"Any change of it will do: `kubectl annotate crd {name} berkelium.io/served-again=true`.",
+                f"Established is {condition['status']} since {condition.get('lastTransitionTime')}",
+            )
+
+
+@examination
 def extended_resource_gate(cluster: Cluster, expectation: Expectation) -> Iterator[Finding]:  # noqa: ARG001
     """Whether the API server keeps the extended resource of a device class (gate DRAExtendedResource)."""
     if not cluster.serves(RESOURCE_API, "DeviceClass"):

@@ -10,8 +10,21 @@ import urllib3
 from berkelium_lab import state
 from berkelium_lab.credentials import Credentials
 from berkelium_lab.lab import Lab
+from tests.soak import killing
 
 CRDS = "/registry/apiextensions.k8s.io/customresourcedefinitions"
+
+
+def cut_off(lab: Lab, name: str) -> None:
+    """Leave a CRD as an API server does that is killed after it has accepted the names, and before it serves them."""
+
+    def not_established(crd: dict[str, Any]) -> None:
+        (condition,) = [each for each in crd["status"]["conditions"] if each["type"] == "Established"]
+        condition |= {"status": "False", "reason": "Installing"}
+
+    killing.kill(lab, "kube-apiserver")
+    rewrite(lab, f"{CRDS}/{name}", not_established)
+    lab.up()
 
 
 def rewrite(lab: Lab, key: str, edit: Callable[[dict[str, Any]], None]) -> None:

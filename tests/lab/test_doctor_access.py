@@ -87,12 +87,16 @@ def test_who_may_only_read_sees_all_but_what_needs_a_dry_run(
         lacks_only(limited, dry_runs)
 
 
+DEFINED = ("amd.com", "nfd.k8s-sigs.io", "apiextensions.k8s.io")
+"""API groups of custom resources, and of their definitions."""
+
+
 def test_who_may_not_read_secrets_and_policies_is_told_so_and_the_rest_is_examined(
     lab: Lab, doctor: Doctor, tmp_path: Path
 ) -> None:
     view = [
         rule(["get", "list"], [""], ["pods", "nodes", "namespaces", "resourcequotas", "replicationcontrollers"]),
-        rule(["get", "list"], ["apps", "batch", "amd.com", "nfd.k8s-sigs.io", "resource.k8s.io"], ["*"]),
+        rule(["get", "list"], ["apps", "batch", *DEFINED, "resource.k8s.io"], ["*"]),
     ]
     with reader(lab, doctor.api, view, tmp_path) as kubeconfig:
         limited = Doctor(connect(kubeconfig), doctor.expectation)

@@ -111,13 +111,7 @@ def test_a_first_installation_that_died_with_the_provider_is_begun_again(struck:
 
 
 def test_a_definition_that_the_api_server_died_over_is_served_again(struck: Lab, expected: world.World) -> None:
-    def not_established(crd: dict[str, Any]) -> None:
-        (condition,) = [each for each in crd["status"]["conditions"] if each["type"] == "Established"]
-        condition |= {"status": "False", "reason": "Installing"}
-
-    killing.kill(struck, "kube-apiserver")
-    etcd.rewrite(struck, f"{etcd.CRDS}/deviceconfigs.amd.com", not_established)
-    struck.up()
+    etcd.cut_off(struck, "deviceconfigs.amd.com")
     with pytest.raises(ApiError, match="serves no kind 'DeviceConfig'"):
         connect(struck.kubeconfig).list("amd.com/v1alpha1", "DeviceConfig")
     lines: list[str] = []

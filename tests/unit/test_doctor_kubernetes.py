@@ -68,6 +68,22 @@ def test_without_probe_and_without_anything_stored_the_doctor_says_that_it_canno
     assert "create on deviceclasss" in found[0].remedy
 
 
+@pytest.mark.parametrize(("reason", "problems"), [("InitialNamesAccepted", 0), ("Installing", 1)])
+def test_a_definition_that_was_accepted_and_is_not_served_is_an_error(reason: str, problems: int) -> None:
+    world = healthy()
+    condition = {"type": "Established", "status": "False", "reason": reason}
+    world.add(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "things.example.com"},
+            "status": {"conditions": [condition]},
+        }
+    )
+    error = ("error", "definition-not-served", "customresourcedefinition/things.example.com")
+    assert list(world.problems()) == [error] * problems
+
+
 def test_a_cluster_without_the_resource_api_is_too_old() -> None:
     world = healthy()
     world.version = "v1.33.1"

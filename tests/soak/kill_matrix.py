@@ -18,7 +18,7 @@ from berkelium_lab.lab import Lab
 from berkelium_lab.project_copy import PROJECT
 from tests.soak import killing, world
 
-INSTALLATION_LINES, UPGRADE_LINES = 28, 10
+INSTALLATION_LINES, UPGRADE_LINES = 25, 7
 
 OLD: dict[str, object] = {}
 NEW: dict[str, object] = {

@@ -18,7 +18,6 @@ CHARTS = Path(fleets.__file__).parent / "charts"
 HARDWARE = inventory(fleets.load("berkelium"))
 NODE = "hardware-test"
 """Label by which a test puts its pods on a node."""
-CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 
 def choose(api: Api, node: str, value: str | None) -> None:
@@ -93,28 +92,11 @@ def until_pod(api: Api, namespace: str, node: str) -> dict[str, Any]:
     return until(probe, f"a running pod on {node}", SECONDS)
 
 
-def crds(api: Api, chart: str) -> list[str]:
-    """Installs the CRDs of a stand-in chart."""
-    names = []
+def crds(api: Api, chart: str) -> None:
+    """Installs the CRDs of a stand-in chart, which stay: one that is deleted soon after may take minutes to go."""
     for path in sorted((CHARTS / chart / "crds").glob("*.yaml")):
         for crd in filter(None, yaml.safe_load_all(path.read_text(encoding="utf-8"))):
             api.apply(crd)
-            names.append(crd["metadata"]["name"])
-    return names
-
-
-def without_crds(api: Api, names: list[str]) -> None:
-    """Removes the CRDs, and waits until they are gone: while one goes, nothing of its kind can be created."""
-    for name in names:
-        api.delete(*CRD, name)
-
-    def gone() -> bool:
-        for name in names:
-            if left := api.get(*CRD, name):
-                raise NotYet(f"{name}: {left['status']['conditions']}")
-        return True
-
-    until(gone, "the definitions are gone", 60)
 
 
 def served(api: Api, api_version: str, kind: str) -> None:

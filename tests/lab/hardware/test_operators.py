@@ -17,14 +17,13 @@ from tests.lab.hardware.hand_made import (
     slices,
     until_none,
     until_shape,
-    without_crds,
 )  # fmt: skip
 
 
 @pytest.fixture
 def nfd(api: Api, namespace: str) -> Iterator[str]:
     """node-feature-discovery, made by hand: its CRDs and an account that may do everything."""
-    names = crds(api, "node-feature-discovery")
+    crds(api, "node-feature-discovery")
     served(api, "nfd.k8s-sigs.io/v1alpha1", "NodeFeature")
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -37,7 +36,6 @@ def nfd(api: Api, namespace: str) -> Iterator[str]:
     api.create(binding)
     yield namespace
     api.delete(binding["apiVersion"], binding["kind"], namespace)
-    without_crds(api, names)
 
 
 def nfd_labels(role: str) -> dict[str, str]:
@@ -92,7 +90,7 @@ DEVICE_CONFIG = {
 @pytest.fixture
 def amd(api: Api, namespace: str) -> Iterator[str]:
     """The AMD operator, made by hand: its CRDs and its controller-manager pod."""
-    names = crds(api, "gpu-operator-charts")
+    crds(api, "gpu-operator-charts")
     served(api, "amd.com/v1alpha1", "DeviceConfig")
     manager = {"name": "manager", "image": "docker.io/rocm/gpu-operator:v1.5.1"}
     api.create(
@@ -107,7 +105,6 @@ def amd(api: Api, namespace: str) -> Iterator[str]:
     for config in api.list("amd.com/v1alpha1", "DeviceConfig", namespace):
         api.delete("amd.com/v1alpha1", "DeviceConfig", config["metadata"]["name"], namespace)
     until(lambda: not api.list("amd.com/v1alpha1", "DeviceConfig", namespace), "no DeviceConfig any more", SECONDS)
-    without_crds(api, names)
 
 
 def device_config(namespace: str, **changes: Any) -> dict[str, Any]:

@@ -48,12 +48,12 @@ class Admin:
         content["contexts"][0]["name"] = content["current-context"] = f"berkelium-{self.stack}"
         self.kubeconfig.write_text(yaml.safe_dump(content))
 
-    def start(self, command: str, **environment: str) -> subprocess.Popen[str]:
+    def start(self, command: str) -> subprocess.Popen[str]:
         """Begin a command line, as bash understands it, in the checkout; a session of its own."""
         return subprocess.Popen(
             ["bash", "-euc", command],
             cwd=self.project,
-            env=self.environment | environment,
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -61,9 +61,9 @@ class Admin:
             start_new_session=True,
         )
 
-    def run(self, command: str, code: int = 0, **environment: str) -> str:
+    def run(self, command: str, code: int = 0) -> str:
         """Run a command line to its end; what it printed. Its exit code must be `code`."""
-        running = self.start(command, **environment)
+        running = self.start(command)
         try:
             printed, _ = running.communicate(timeout=SECONDS)
         finally:

@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from pulumi import automation
 
 
+_EOF = "failed to load checkpoint: EOF"
+_HALF_WRITTEN = (
+    ". With a state in a directory (file://…) a killed run can leave an empty .attrs file beside it; the state itself "
+    "is whole. Delete it (find DIRECTORY/.pulumi -name '*.attrs' -empty -delete), and add ?metadata=skip to the "
+    "backend's address, so that none is written"
+)
+
+
 class StackError(UserError):
     """The stack cannot be used; the text is what `pulumi` said."""
 
@@ -25,7 +33,8 @@ def select(stack: str, project: Path = PROJECT) -> "automation.Stack":
     try:
         return automation.select_stack(stack, work_dir=str(project))
     except (automation.errors.CommandError, automation.errors.StackNotFoundError) as error:
-        raise StackError(f"stack {stack!r} cannot be used: {said(error)}") from None
+        text = said(error)
+        raise StackError(f"stack {stack!r} cannot be used: {text}{_HALF_WRITTEN if _EOF in text else ''}") from None
 
 
 def context(stack: "automation.Stack", project: Path = PROJECT) -> str:

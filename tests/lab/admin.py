@@ -79,7 +79,8 @@ def _environment(lab: Lab, directory: Path) -> dict[str, str]:
         "PYTHONPATH": str(PROJECT),
         "KUBECONFIG": str(directory / "kubeconfig"),
         "PULUMI_HOME": str(directory / "home"),
-        "PULUMI_BACKEND_URL": f"file://{directory}",
+        # As the guide advises: a killed engine can leave an attribute file empty, and the state unreadable with it.
+        "PULUMI_BACKEND_URL": f"file://{directory}?metadata=skip",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(directory / "passphrase"),
         # Stands for the answer to the question whether to go on.
         "PULUMI_SKIP_CONFIRMATIONS": "true",

@@ -84,6 +84,20 @@ def test_a_run_that_was_killed_is_recovered_by_one_command(applied: Admin) -> No
     applied.run("pulumi config rm --path nvidia.driverRoot")
 
 
+def test_a_state_that_a_kill_made_unreadable_is_told_how_to_be_read_again(cluster: Lab, tmp_path: Path) -> None:
+    admin = Admin.of(cluster, tmp_path, "staging")
+    admin.environment["PULUMI_BACKEND_URL"] = f"file://{tmp_path}"
+    attributes = tmp_path / ".pulumi/stacks/berkelium-infra/staging.json.attrs"
+    attributes.touch()
+    refusal = admin.run("berkelium drift --stack staging", code=2)
+    assert refusal.startswith("Error: stack 'staging' cannot be used: failed to load checkpoint: EOF. With a state in")
+    remedy = re.search(r"\((find .*)\)", refusal)
+    assert remedy
+    admin.run(remedy[1].replace("DIRECTORY", str(tmp_path)))
+    assert not attributes.exists()
+    assert "the stack's state is empty" in admin.run("berkelium drift --stack staging", code=2)
+
+
 def test_a_rebuilt_cluster_is_refused_until_it_is_named_and_then_built_again(labs: LabFactory, tmp_path: Path) -> None:
     (command,) = guides.commands(GUIDE, "A rebuilt cluster")
     lab = labs.up("wiped")

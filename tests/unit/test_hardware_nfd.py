@@ -203,7 +203,7 @@ def test_after_a_crash_nfd_master_starts_again_but_not_at_once(master: NfdMaster
     (pid,) = pids(tmp_path)
     psutil.Process(pid).kill()
     seen("the end of nfd-master", lambda: not pids(tmp_path))
-    assert master.follow([master_pod()], CRDS) == pytest.approx(2.0)
+    assert seen("the pause", lambda: master.follow([master_pod()], CRDS)) == pytest.approx(2.0)
     seen("the second start", lambda: master.follow([master_pod()], CRDS) is None and len(started(tmp_path)) == 2)
 
 

@@ -41,6 +41,7 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 _CREATIONS = 5
+"""How often a creation is tried that meets a quota whose count changes."""
 
 UNKNOWN_KIND = "UnknownKind"
 """Reason of the `ApiError` (status 404) for a kind that the API server does not serve, a missing CRD for instance."""
@@ -114,16 +115,16 @@ class Api(Connection):
         """
         query = {"dryRun": "All" if dry_run else None, "fieldValidation": "Strict" if strict else "Warn"}
         path = self.collection(obj["apiVersion"], obj["kind"], self._namespace_of(obj))
-        for attempt in range(1, _CREATIONS):
+        conflicts = 0
+        while True:
             try:
                 with self._served(obj["apiVersion"], obj["kind"]):
                     return self._send("POST", path, query, obj, JSON, warnings)
             except ApiError as error:
-                if error.reason != "Conflict":
+                conflicts += 1
+                if error.reason != "Conflict" or conflicts == _CREATIONS:
                     raise
-                time.sleep(0.1 * attempt)
-        with self._served(obj["apiVersion"], obj["kind"]):
-            return self._send("POST", path, query, obj, JSON, warnings)
+                time.sleep(0.1 * conflicts)
 
     def apply(
         self, obj: Object, manager: str = "berkelium-lab", dry_run: bool = False, warnings: Warnings | None = None

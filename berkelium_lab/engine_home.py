@@ -16,6 +16,11 @@ PROVIDER = "pulumi-resource-kubernetes"
 """The provider's program; the engine asks for it by this name."""
 
 
+def plugin_path(pulumi_home: Path, version: str) -> Path:
+    """Where the engine looks for the provider; in a directory named after its own version without a warning."""
+    return pulumi_home / "plugins" / f"resource-kubernetes-v{version}" / PROVIDER
+
+
 class Home:
     """The engine's files in a lab's directory."""
 
@@ -32,8 +37,7 @@ class Home:
             paths.private_directory(directory)
         if not self._passphrase.exists():
             paths.write_private(self._passphrase, secrets.token_urlsafe(32))
-        # In a plugin directory named after its own version the provider is found without a warning.
-        plugin = self.root / "home" / "plugins" / f"resource-kubernetes-v{version}" / PROVIDER
+        plugin = plugin_path(self.root / "home", version)
         for link, program in ((self.root / "bin" / "pulumi", pulumi), (plugin, provider)):
             link.parent.mkdir(parents=True, exist_ok=True)
             link.unlink(missing_ok=True)

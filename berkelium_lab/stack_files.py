@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from ruamel.yaml import YAML, YAMLError
 
@@ -74,11 +74,19 @@ def read(project: Path, stack: str, file: Path | None = None) -> Entries:
         for key, value in (read_yaml(path).get("config") or {}).items()
         if key.startswith((prefix, _OF_THE_PROVIDER))
     }
-    values |= {key: _readable(value) for key, value in own.items()}
-    return Entries(stack, prefix, values, frozenset(key for key, value in own.items() if _readable(value) != value))
+    readable = {key: _readable(value) for key, value in own.items()}
+    secret = frozenset(key for key, value in own.items() if readable[key] != value)
+    return Entries(stack, prefix, values | readable, secret)
+
+
+def is_encrypted(value: object) -> TypeGuard[Mapping[str, object]]:
+    """Whether the engine has encrypted what stands here."""
+    return isinstance(value, Mapping) and set(value) == {"secure"}
 
 
 def _readable(value: object) -> object:
+    if is_encrypted(value):
+        return ENCRYPTED
     if isinstance(value, Mapping):
-        return ENCRYPTED if set(value) == {"secure"} else {key: _readable(each) for key, each in value.items()}
+        return {key: _readable(each) for key, each in value.items()}
     return [_readable(each) for each in value] if isinstance(value, list) else value

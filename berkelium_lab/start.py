@@ -65,6 +65,8 @@ class Start:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 self._assign_ports()
+                if self._dead(ETCD):
+                    self._end_api_server()
                 self._start(ETCD)
                 self._start(API_SERVER)
                 self._start(*CLIENTS)
@@ -91,17 +93,20 @@ class Start:
         }
         taken = {*ports_of_other_labs(self._state.name), *self._site.ports.values()}
         self._site.ports.update(ports.pick(lost, taken))
-        # The API server's client waits longer and longer, up to two minutes, before it looks for a lost etcd again; and
-        # without etcd it does not end when told to.
-        if ETCD in dead and (record := self._state.processes.pop(API_SERVER.name, None)):
-            running = processes.find(record, self._site.directory)
-            processes.stop([running] if running else [], 1)
         # Those that talk to a component at its old address have to be told the new one.
         if API_SERVER in lost.values():
             self._restart_later(*CLIENTS)
         self._state.ports = self._site.ports
         self._site.credentials.write_kubeconfigs(f"lab-{self._state.name}", self._site.url(API_SERVER.name))
         self._state.save(self._site.directory)
+
+    def _end_api_server(self) -> None:
+        """End an API server that has lost its etcd: its client waits longer and longer, up to two minutes, before it
+        looks for etcd again."""
+        record = self._state.processes.pop(API_SERVER.name, None)
+        if record and (running := processes.find(record, self._site.directory)):
+            # Without etcd it does not end when told to.
+            processes.stop([running], 1)
 
     def _restart_later(self, *components: Component) -> None:
         running = {each.name: self._state.processes.pop(each.name) for each in components if not self._dead(each)}

@@ -11,6 +11,14 @@ class NotYet(Exception):
     """Raised by a probe whose condition does not hold yet; its text is what the probe saw instead."""
 
 
+def remaining(left: Callable[[], list[T]], seconds: float, interval: float = 0.1) -> list[T]:
+    """What `left` still lists after `seconds`; empty as soon as it lists nothing. It is asked at least once."""
+    deadline = time.monotonic() + seconds
+    while (found := left()) and time.monotonic() < deadline:
+        time.sleep(min(interval, max(0.0, deadline - time.monotonic())))
+    return found
+
+
 def until(probe: Callable[[], T | None], what: str, seconds: float, interval: float = 0.1) -> T:
     """The first truthy result of `probe`, which is called every `interval` seconds.
 

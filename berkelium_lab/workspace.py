@@ -160,7 +160,7 @@ def _run(lab: Lab, action: Action, report: Report | None, chosen: _Chosen = _Cho
     lab.require_running()
     report = report or (lambda _: None)
     tools = ensure_tools(report)
-    version = next(tool.version for tool in status().tools if tool.name == PROVIDER)
+    version = status().version(PROVIDER)
     home = Home(lab)
     with home.alone():
         stale = home.clear_remains(report)

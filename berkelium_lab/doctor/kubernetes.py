@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from berkelium_infra.versions import RECOMMENDED_KUBERNETES
 from berkelium_lab.api import Object
-from berkelium_lab.doctor.cluster import RESOURCE_API, CannotLook, Cluster
+from berkelium_lab.doctor.cluster import RESOURCE_API, CannotLook, Cluster, condition, name_of
 from berkelium_lab.doctor.expectation import Expectation
 from berkelium_lab.doctor.finding import Finding, error, info, warning
 from berkelium_lab.doctor.registry import examination
 from berkelium_lab.doctor.scheduler_faults import SCHEDULER_FAULTS
+from berkelium_lab.recovery import definitions
 
 PROBE = "berkelium-doctor-probe"
 
@@ -43,18 +44,16 @@ def kubernetes_version(cluster: Cluster, expectation: Expectation) -> Iterator[F
 @examination
 def served_definitions(cluster: Cluster, expectation: Expectation) -> Iterator[Finding]:  # noqa: ARG001
     """Whether every CustomResourceDefinition that was accepted is served."""
-    for crd in cluster.list("apiextensions.k8s.io/v1", "CustomResourceDefinition"):
-        conditions = (crd.get("status") or {}).get("conditions") or []
-        cut_off = [each for each in conditions if each["type"] == "Established" and each.get("reason") == "Installing"]
-        name = crd["metadata"]["name"]
-        for condition in cut_off:
+    for crd in cluster.list(*definitions.CRD):
+        if definitions.cut_off(crd):
+            name, established = name_of(crd), condition(crd, "Established")
             yield error(
                 "definition-not-served",
                 f"customresourcedefinition/{name}",
                 f"The API server accepted {name} and does not serve it: it was killed in between, and does not take "
                 "that up again by itself.",
                 f"Any change of it will do: `kubectl annotate crd {name} berkelium.io/served-again=true`.",
-                f"Established is {condition['status']} since {condition.get('lastTransitionTime')}",
+                f"Established is {established['status']} since {established.get('lastTransitionTime')}",
             )
 
 

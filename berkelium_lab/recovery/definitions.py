@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from berkelium_lab import wait
 from berkelium_lab.api import Api, Object
 
-_CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 _ESTABLISHED = "Established"
 _BY_ITSELF_SECONDS = 10
 """How long one that is in the middle of it may need."""
@@ -20,34 +20,29 @@ _SECONDS = 60
 def unserved(api: Api) -> list[str]:
     """The definitions that were accepted and are not served, after some time in which that may change by itself."""
 
-    def none() -> bool:
-        if names := _installing(api):
-            raise wait.NotYet(", ".join(names))
-        return True
+    def names() -> list[str]:
+        return [crd["metadata"]["name"] for crd in api.list(*CRD) if cut_off(crd)]
 
-    try:
-        wait.until(none, "every definition is served", _BY_ITSELF_SECONDS, interval=0.5)
-    except TimeoutError:
-        return _installing(api)
-    return []
+    return wait.remaining(names, _BY_ITSELF_SECONDS, interval=0.5)
+
+
+def cut_off(crd: Object) -> bool:
+    """Whether its names were accepted and it is not served; so it is for a moment in every definition's life."""
+    return _established(crd).get("reason") == "Installing"
 
 
 def establish(api: Api, names: Iterable[str]) -> None:
     """Have the API server take up these definitions again. Raises `TimeoutError` when one is still not served."""
     for name in names:
-        if (crd := api.get(*_CRD, name)) is None:
+        if (crd := api.get(*CRD, name)) is None:
             continue
         now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
         conditions = [
             {**each, "lastTransitionTime": now} if each["type"] == _ESTABLISHED else each
             for each in crd["status"]["conditions"]
         ]
-        api.patch(*_CRD, name, {"status": {"conditions": conditions}}, subresource="status")
-        wait.until(lambda name=name: _is_served(api.get(*_CRD, name)), f"{name} is served", _SECONDS)
-
-
-def _installing(api: Api) -> list[str]:
-    return [crd["metadata"]["name"] for crd in api.list(*_CRD) if _established(crd).get("reason") == "Installing"]
+        api.patch(*CRD, name, {"status": {"conditions": conditions}}, subresource="status")
+        wait.until(lambda name=name: _is_served(api.get(*CRD, name)), f"{name} is served", _SECONDS)
 
 
 def _is_served(crd: Object | None) -> bool:

@@ -1,4 +1,4 @@
-"""Why a recovery stops before it has changed anything."""
+"""Why a recovery stops."""
 
 
 class NotRecoverable(Exception):

@@ -29,8 +29,8 @@ def reconcile(
     refresh, by the program. `rebuilt` says that another cluster than the stack's is that cluster, built anew.
 
     `locked` says that the stack is locked by an operation that is known to be dead. Every step may be interrupted and
-    begun again. Raises `NotRecoverable` before the first change when the cluster is not the stack's, and
-    `automation.errors.CommandError` when the engine fails.
+    begun again. Raises `NotRecoverable` when the cluster is not the stack's, before the first change, or when the API
+    server goes on not serving a CRD; and `automation.errors.CommandError` when the engine fails.
     """
     if locked:
         stack.cancel()
@@ -63,7 +63,10 @@ def _accepted(recorded: Recorded, api: Api, report: Report, rebuilt: bool) -> di
 
 def _serve_definitions(api: Api, report: Report) -> None:
     if names := definitions.unserved(api):
-        definitions.establish(api, names)
+        try:
+            definitions.establish(api, names)
+        except TimeoutError as error:
+            raise NotRecoverable(str(error)) from None
         report(f"had the API server serve what it was killed over: {', '.join(names)}")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ruamel.yaml import YAML, YAMLError
 
+from berkelium_lab import stack_files
 from berkelium_lab.project_copy import copy_project, project_name
 from berkelium_lab.review.errors import ReviewError
 from berkelium_lab.workspace import STACK
@@ -40,8 +41,8 @@ def copy(project: Path, to: Path, stack: str) -> None:
         shutil.copytree(project / EXAMPLES, to / EXAMPLES)
     file = f"Pulumi.{stack}.yaml"
     if not (project / file).is_file():
-        known = sorted(path.name.split(".")[1] for path in project.glob("Pulumi.*.yaml"))
-        raise ReviewError(f"there is no {project / file}; known stacks: {', '.join(known) or 'none'}")
+        known = ", ".join(stack_files.stacks(project)) or "none"
+        raise ReviewError(f"there is no {project / file}; known stacks: {known}")
     shutil.copy2(project / file, to / file)
 
 
@@ -94,7 +95,7 @@ def _hide(holder: MutableMapping[Any, Any] | list[Any], key: Any, entry: object)
 
     The placeholder changes when the secret does, so that this shows; nothing of the secret can be told from it.
     """
-    if isinstance(entry, Mapping) and set(entry) == {"secure"}:
+    if stack_files.is_encrypted(entry):
         placeholder = f"placeholder-{hashlib.sha256(str(entry['secure']).encode()).hexdigest()[:8]}"
         holder[key] = placeholder
         yield "", placeholder

@@ -33,6 +33,10 @@ class ToolchainStatus(BaseModel):
     def complete(self) -> bool:
         return all(tool.built for tool in self.tools)
 
+    def version(self, name: str) -> str:
+        """The version of the tool `name`, which must be one."""
+        return next(tool.version for tool in self.tools if tool.name == name)
+
 
 def status(layout: Layout | None = None) -> ToolchainStatus:
     """Raises ToolchainError when a go.mod is wrong or `$BERKELIUM_TOOLS` lacks a binary."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from berkelium_lab.engine_home import PROVIDER, Home
+from berkelium_lab.engine_home import PROVIDER, Home, plugin_path
 from berkelium_lab.lab import Lab
 from berkelium_lab.project_copy import PROJECT, copy_project, write_stack
 from berkelium_lab.toolchain import ensure_tools, status
@@ -73,7 +73,7 @@ class Admin:
 
 
 def _environment(lab: Lab, directory: Path) -> dict[str, str]:
-    version = next(tool.version for tool in status().tools if tool.name == PROVIDER)
+    version = status().version(PROVIDER)
     return Home(lab).environment() | {
         "PATH": f"{directory / 'bin'}:{os.environ['PATH']}",
         "PYTHONPATH": str(PROJECT),
@@ -91,7 +91,7 @@ def _environment(lab: Lab, directory: Path) -> dict[str, str]:
 
 def _install(directory: Path, provider: Path, version: str) -> None:
     (directory / "passphrase").write_text("of a test\n")
-    plugin = directory / "home" / "plugins" / f"resource-kubernetes-v{version}" / PROVIDER
+    plugin = plugin_path(directory / "home", version)
     plugin.parent.mkdir(parents=True)
     plugin.symlink_to(provider)
     commands = {

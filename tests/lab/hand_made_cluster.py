@@ -54,7 +54,7 @@ def install(lab: Lab, releases: list[dict], directory: Path) -> None:
     (directory / "__main__.py").write_text(_PROGRAM)
     (directory / "releases.json").write_text(json.dumps(releases))
     tools, home = ensure_tools(), Home(lab)
-    version = next(tool.version for tool in status().tools if tool.name == PROVIDER)
+    version = status().version(PROVIDER)
     paths.private_directory(home.root)
     home.prepare(tools.path("pulumi"), tools.path(PROVIDER), version)
     request = Request(

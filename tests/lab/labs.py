@@ -31,6 +31,14 @@ class LabFactory:
         lab.up(fleet)
         return lab
 
+    def applied(self, name: str) -> Lab:
+        """The lab of that name, running, with the program applied to it now: a test before may have changed it."""
+        from berkelium_lab.workspace import deploy
+
+        lab = self.up(name)
+        deploy(lab)
+        return lab
+
     def deployed(
         self,
         name: str,

@@ -20,6 +20,7 @@ from berkelium_lab.control_plane import COMPONENTS
 from berkelium_lab.credentials import Credentials
 from berkelium_lab.lab import Lab
 from berkelium_lab.toolchain import ensure_tools
+from tests.lab import etcd
 from tests.lab.labs import LabFactory
 
 NAMES = [component.name for component in COMPONENTS]
@@ -102,15 +103,9 @@ def test_a_lab_listens_on_the_loopback_address_alone(victim: Lab) -> None:
 
 
 def test_no_one_gets_into_etcd_without_the_labs_certificate(victim: Lab) -> None:
-    current = state.load(victim.directory)
-    assert current is not None
-    files = Credentials(victim.directory)
-    url = f"https://127.0.0.1:{current.ports['etcd']}/version"
-    known = urllib3.PoolManager(
-        ca_certs=str(files.authority), cert_file=str(files.etcd_certificate), key_file=str(files.etcd_key)
-    )
-    assert known.request("GET", url).status == 200
-    stranger = urllib3.PoolManager(ca_certs=str(files.authority), retries=False)
+    url = f"{etcd.address(victim)}/version"
+    assert etcd.pool(victim).request("GET", url).status == 200
+    stranger = urllib3.PoolManager(ca_certs=str(Credentials(victim.directory).authority), retries=False)
     with pytest.raises(urllib3.exceptions.HTTPError):
         stranger.request("GET", url)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from berkelium_infra.catalog import DEVICE_CLASSES
-from berkelium_lab.api import Api, connect
+from berkelium_lab.api import connect
 from berkelium_lab.lab import Lab
 from berkelium_lab.project_copy import PROJECT
 from berkelium_lab.wait import until
@@ -16,16 +16,10 @@ from tests.lab import guides
 from tests.lab.admin import Admin
 from tests.lab.labs import LabFactory
 from tests.lab.test_drift import BINDINGS, CLASSES, DRIVER, PLUGIN
-from tests.lab.test_teardown import holder
+from tests.lab.test_teardown import claims_in_use, holder
 
 GUIDE = PROJECT / "docs" / "operations.md"
 NO_CHANGES = "pulumi preview --refresh --run-program --expect-no-changes"
-
-
-def claims_in_use(api: Api) -> list[str]:
-    """The names of the project's claims that a pod holds."""
-    claims = api.list("resource.k8s.io/v1", "ResourceClaim", "my-project")
-    return [claim["metadata"]["name"] for claim in claims if (claim.get("status") or {}).get("reservedFor")]
 
 
 @pytest.fixture(scope="module")

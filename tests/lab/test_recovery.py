@@ -42,17 +42,10 @@ def expected(undisturbed: Lab) -> world.World:
     return {**world.recorded(undisturbed), **world.live(connect(undisturbed.kubeconfig))}
 
 
-@pytest.fixture(scope="module")
-def own(labs: LabFactory) -> Lab:
-    """A lab of these tests' own."""
-    return labs.up("struck")
-
-
 @pytest.fixture
-def struck(own: Lab) -> Lab:
-    """That lab with the program applied; a test damages it and mends it again."""
-    workspace.deploy(own)
-    return own
+def struck(labs: LabFactory) -> Lab:
+    """A lab of these tests' own with the program applied; a test damages it and mends it again."""
+    return labs.applied("struck")
 
 
 def unlike(lab: Lab, expected: world.World, settings: killing.Settings | None = None) -> list[str]:

@@ -27,17 +27,10 @@ FOREIGN = {
 }
 
 
-@pytest.fixture(scope="module")
-def own(labs: LabFactory) -> Lab:
-    """A lab of these tests' own."""
-    return labs.up("operations")
-
-
 @pytest.fixture
-def stack(own: Lab) -> Lab:
-    """That lab with the program applied, which a test may take away."""
-    workspace.deploy(own)
-    return own
+def stack(labs: LabFactory) -> Lab:
+    """A lab of these tests' own with the program applied, which a test may take away."""
+    return labs.applied("operations")
 
 
 @pytest.fixture
@@ -52,14 +45,19 @@ def claim(cluster: Api) -> Iterator[str]:
     cluster.create(holder())
 
     def held() -> str:
-        for claim in cluster.list("resource.k8s.io/v1", "ResourceClaim", PROJECT):
-            if (claim.get("status") or {}).get("reservedFor"):
-                return claim["metadata"]["name"]
+        for name in claims_in_use(cluster):
+            return name
         raise NotYet(str((cluster.get("v1", "Pod", "holder", PROJECT) or {}).get("status")))
 
     yield until(held, "the pod holds a claim", 60)
     cluster.delete("v1", "Pod", "holder", PROJECT)
     until(lambda: not cluster.list("resource.k8s.io/v1", "ResourceClaim", PROJECT), "the claim is given back", 60)
+
+
+def claims_in_use(api: Api) -> list[str]:
+    """The names of the project's claims that a pod holds."""
+    claims = api.list("resource.k8s.io/v1", "ResourceClaim", PROJECT)
+    return [claim["metadata"]["name"] for claim in claims if (claim.get("status") or {}).get("reservedFor")]
 
 
 def holder() -> dict:

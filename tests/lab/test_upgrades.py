@@ -102,6 +102,8 @@ class Passage:
     plugins: PluginWatch
     slices: SliceWatch
     after: dict[str, Held]
+    refreshed: DeployResult
+    """A preview of the same, with a refresh, right after it."""
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +164,8 @@ def passage(rehearsal: Rehearsal, chosen: dict[str, Any], namespace: str, label:
         f"{namespace}: {result.seconds:.1f} s, {len(after)} pods kept, {customers.during} served meanwhile, longest "
         f"{customers.longest:.2f} s, {plugins.at_once()} nodes without plugin at once, without devices {slices.emptied}"
     )
-    return Passage(result, customers, plugins, slices, after)
+    refreshed = workspace.preview(rehearsal.lab, chosen, refresh=True, project=rehearsal.project)
+    return Passage(result, customers, plugins, slices, after, refreshed)
 
 
 @pytest.fixture(scope="module")
@@ -250,9 +253,12 @@ def test_the_upgrade_is_explained_and_says_that_nothing_leads_back(nvidia: Passa
     assert any("25.12.0 to 0.4.1: there is no way back" in warning for warning in nvidia.result.warnings)
 
 
-@pytest.mark.usefixtures("amd")
-def test_after_both_nothing_is_left_to_do_and_a_refresh_finds_no_difference(rehearsal: Rehearsal) -> None:
-    assert workspace.preview(rehearsal.lab, BOTH, refresh=True, project=rehearsal.project).unchanged
+@pytest.mark.parametrize("upgrade", ["nvidia", "amd"])
+def test_after_it_nothing_is_left_to_do_and_a_refresh_finds_no_difference(
+    upgrade: str, request: pytest.FixtureRequest
+) -> None:
+    passage: Passage = request.getfixturevalue(upgrade)
+    assert passage.refreshed.unchanged, passage.refreshed.changes
 
 
 @pytest.mark.usefixtures("nvidia")

@@ -12,10 +12,10 @@ from berkelium_lab import processes, state, wait, workspace
 from berkelium_lab.api import connect
 from berkelium_lab.errors import LabError
 from berkelium_lab.lab import Lab
-from berkelium_lab.wait import NotYet
 from tests.soak import world
 
-TARGETS = ("engine", "provider", "everything", "kube-apiserver", "etcd")
+OF_THE_ENGINE = ("engine", "provider", "everything")
+TARGETS = (*OF_THE_ENGINE, "kube-apiserver", "etcd")
 """`engine` is the Pulumi program, whose provider then goes on alone; `everything` is the whole tree of processes."""
 
 CONTROLLERS_SECONDS = 60
@@ -100,7 +100,12 @@ def trial(lab: Lab, point: Point, settings: Settings, project: Path, expected: w
 def compared(lab: Lab, settings: Settings, project: Path, expected: world.World) -> list[str]:
     """How the lab differs from the undisturbed run, and from what the program declares."""
     api = connect(lab.kubeconfig)
-    found = settled(lambda: world.differences(expected, {**world.recorded(lab), **world.live(api)}))
+
+    def differences() -> list[str]:
+        return world.differences(expected, {**world.recorded(lab), **world.live(api)})
+
+    # Controllers, which are not the engine's, have to catch up.
+    found = wait.remaining(differences, CONTROLLERS_SECONDS, interval=1)
     for release, statuses in world.revisions(api).items():
         if statuses.count("deployed") != 1 or any(status.startswith("pending") for status in statuses):
             found.append(f"release {release} has revisions {statuses}")
@@ -108,21 +113,6 @@ def compared(lab: Lab, settings: Settings, project: Path, expected: world.World)
     if not preview.unchanged:
         found.append(f"a preview with a refresh finds {preview.changes}")
     return found
-
-
-def settled(differences: Callable[[], list[str]]) -> list[str]:
-    """The differences that remain once the controllers, which are not the engine's, have had time to catch up."""
-
-    def none_left() -> bool:
-        if found := differences():
-            raise NotYet(f"{len(found)} differences")
-        return True
-
-    try:
-        wait.until(none_left, "the cluster is as expected", CONTROLLERS_SECONDS, interval=1)
-    except TimeoutError:
-        return differences()
-    return []
 
 
 def kill(lab: Lab, target: str) -> bool:
@@ -136,13 +126,13 @@ def kill(lab: Lab, target: str) -> bool:
 
 def _strike(lab: Lab, target: str) -> bool:
     struck = kill(lab, target)
-    if target not in ("engine", "provider", "everything"):
+    if target not in OF_THE_ENGINE:
         lab.up()
     return struck
 
 
 def _victims(lab: Lab, target: str) -> Iterator[psutil.Process]:
-    if target not in ("engine", "provider", "everything"):
+    if target not in OF_THE_ENGINE:
         current = state.load(lab.directory)
         assert current is not None
         if process := processes.find(current.processes[target], lab.directory):

@@ -30,6 +30,7 @@ BINDING = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyB
 RULE = "kubernetes:nfd.k8s-sigs.io/v1alpha1:NodeFeatureRule"
 DEVICE_CONFIG = "kubernetes:amd.com/v1alpha1:DeviceConfig"
 PROVIDER = "pulumi:providers:kubernetes"
+STACK_NAMESPACES = ("node-feature-discovery", "nvidia-dra-driver-gpu", "kube-amd-gpu")
 
 
 def read_yaml(path: Path) -> Any:

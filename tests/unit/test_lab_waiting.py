@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from berkelium_lab.interrupts import SIGNALS, Interrupts
-from berkelium_lab.wait import NotYet, until
+from berkelium_lab.wait import NotYet, remaining, until
 
 
 def test_the_first_truthy_result_is_returned() -> None:
@@ -87,3 +87,11 @@ def test_outside_the_main_thread_no_handler_is_touched() -> None:
     thread.start()
     thread.join()
     assert inside == [before]
+
+
+def test_what_remains_is_what_is_still_listed_at_the_end_and_nothing_as_soon_as_nothing_is() -> None:
+    lists = [["a", "b"], ["b"], [], ["never asked"]]
+    assert remaining(lambda: lists.pop(0), 60, interval=0.01) == []
+    assert lists == [["never asked"]]
+    assert remaining(lambda: ["b"], 0.05, interval=0.01) == ["b"]
+    assert remaining(lambda: ["asked once"], 0) == ["asked once"]

@@ -18,6 +18,7 @@ from tests.unit.program import (
     RELEASE,
     ROOT,
     RULE,
+    STACK_NAMESPACES,
     STACKS,
     Registered,
 )
@@ -27,19 +28,6 @@ AMD = (RELEASE, "amd-gpu-operator")
 DISCOVERY = (RELEASE, "node-feature-discovery")
 CONFIG = (DEVICE_CONFIG, "berkelium-amd")
 RULES = (RULE, "berkelium-gpus")
-STACK_NAMESPACES = ("node-feature-discovery", "nvidia-dra-driver-gpu", "kube-amd-gpu")
-
-
-@pytest.fixture(scope="module", params=STACKS)
-def stack(request: pytest.FixtureRequest) -> Registered:
-    """Everything that one stack registers, as its files say."""
-    return program.run(request.param)
-
-
-@pytest.fixture(scope="module")
-def prod() -> Registered:
-    """Everything that the stack prod registers."""
-    return program.run("prod")
 
 
 def orders(registered: Registered) -> dict[str, str]:

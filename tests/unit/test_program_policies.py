@@ -5,21 +5,7 @@ import yaml
 
 from berkelium_infra.policies import policy_names
 from tests.unit import program
-from tests.unit.program import BINDING, POLICY, ROOT, STACKS, Registered
-
-STACK_NAMESPACES = ("node-feature-discovery", "nvidia-dra-driver-gpu", "kube-amd-gpu")
-
-
-@pytest.fixture(scope="module", params=STACKS)
-def stack(request: pytest.FixtureRequest) -> Registered:
-    """Everything that one stack registers, as its files say."""
-    return program.run(request.param)
-
-
-@pytest.fixture(scope="module")
-def prod() -> Registered:
-    """Everything that the stack prod registers."""
-    return program.run("prod")
+from tests.unit.program import BINDING, POLICY, ROOT, STACK_NAMESPACES, Registered
 
 
 @pytest.mark.parametrize(("mode", "actions"), [("warn", ["Warn", "Audit"]), ("deny", ["Deny", "Audit"])])
